@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "audit/audit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "base/state.h"
+
+#define FILE_NAME   "audit.jsonl"
+#define HASH_KEY    ",\"hash\":\""
+#define SUFFIX_LEN  (sizeof(HASH_KEY) - 1 + 64 + 3) /* ,"hash":"<64>"}\n: every line ends with it */
+#define FIRST_HASH  "0000000000000000000000000000000000000000000000000000000000000000"
+
+int audit_open(struct audit *ret, struct error *err)
+{
+    autoclose int data = state_open_data(err);
+    int dir;
+
+    if (data < 0)
+        return error_wrap(err, "audit");
+    if (mkdirat(data, "logs", 0700) < 0 && errno != EEXIST)
+        return error_sys(err, -errno, "audit: make folder 'logs'");
+    dir = openat(data, "logs", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (dir < 0)
+        return error_sys(err, -errno, "audit: open folder 'logs'");
+    ret->dir = dir;
+    return 0;
+}
+
+void audit_close(struct audit *a)
+{
+    close_fd(&a->dir);
+}
+
+static int open_log(const struct audit *a, const char *name, int flags, struct error *err)
+{
+    int fd = openat(a->dir, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+    struct stat st;
+
+    if (fd < 0)
+        return error_sys(err, -errno, "audit: open '%s'", name);
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077)) {
+        (void)close(fd);
+        return error_set(err, ERR_DENIED, "audit: '%s' is not a private file of this user (0600)", name);
+    }
+    return fd;
+}
+
+/* The hash that the last line ends with. A torn last line (power cut) is told, not overwritten. */
+static int last_hash(int fd, char hash[SHA256_HEX], struct error *err)
+{
+    char tail[SUFFIX_LEN];
+    off_t size = lseek(fd, 0, SEEK_END);
+
+    (void)snprintf(hash, SHA256_HEX, FIRST_HASH);
+    if (size <= 0)
+        return 0;
+    if (size < (off_t)sizeof(tail) ||
+        pread(fd, tail, sizeof(tail), size - (off_t)sizeof(tail)) != (ssize_t)sizeof(tail) ||
+        memcmp(tail, HASH_KEY, sizeof(HASH_KEY) - 1) != 0 || memcmp(tail + sizeof(tail) - 3, "\"}\n", 3) != 0) {
+        /* Start a new line, so that at least what follows can be read and verified. */
+        if (write(fd, "\n", 1) != 1)
+            return error_sys(err, -errno, "audit: end the torn last line");
+        return 0;
+    }
+    memcpy(hash, tail + sizeof(HASH_KEY) - 1, SHA256_HEX - 1);
+    return 0;
+}
+
+static void put_time(struct buf *line, const struct timespec *now)
+{
+    struct tm tm;
+    char text[32];
+
+    (void)gmtime_r(&now->tv_sec, &tm);
+    (void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+    buf_json_key(line, "time");
+    buf_printf(line, "\"%s.%03ldZ\"", text, now->tv_nsec / 1000000);
+}
+
+static void chain(const char *prev, const char *line, size_t len, char hash[SHA256_HEX])
+{
+    static const char digits[] = "0123456789abcdef";
+    struct sha256 s;
+    unsigned char d[32];
+
+    sha256_init(&s);
+    sha256_update(&s, prev, SHA256_HEX - 1);
+    sha256_update(&s, line, len);
+    sha256_finish(&s, d);
+    for (int i = 0; i < 32; i++) {
+        hash[2 * i] = digits[d[i] >> 4];
+        hash[2 * i + 1] = digits[d[i] & 15];
+    }
+    hash[64] = 0;
+}
+
+static int append_text(struct audit *a, const char *event, const char *target, const struct timespec *now,
+                       struct error *err)
+{
+    autoclose int fd = open_log(a, "audit.log", O_WRONLY | O_APPEND | O_CREAT, err);
+    char line[1024];
+    int n, r;
+
+    if (fd < 0)
+        return fd;
+    n = snprintf(line, sizeof(line), "%lld\t%s\t%.800s\tuid:%u\n",
+                 (long long)now->tv_sec * 1000 + now->tv_nsec / 1000000, event, target, (unsigned)getuid());
+    r = fd_write_full(fd, line, (size_t)n);
+    return r < 0 ? error_sys(err, r, "audit: write 'audit.log'") : 0;
+}
+
+int audit_append(struct audit *a, const char *event, const char *target, const struct buf *fields,
+                 struct error *err)
+{
+    autoclose int fd = open_log(a, FILE_NAME, O_RDWR | O_APPEND | O_CREAT, err);
+    char prev[SHA256_HEX], hash[SHA256_HEX];
+    struct timespec now;
+    autobuf line;
+    int r;
+
+    if (fd < 0)
+        return fd;
+    if (flock(fd, LOCK_EX) < 0)
+        return error_sys(err, -errno, "audit: lock '" FILE_NAME "'");
+    r = last_hash(fd, prev, err);
+    if (r < 0)
+        return r;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    buf_init(&line, LIMIT_AUDIT_LINE);
+    buf_puts(&line, "{");
+    put_time(&line, &now);
+    buf_json_str(&line, "event", event);
+    if (fields->len) {
+        buf_puts(&line, ",");
+        buf_append(&line, fields->data, fields->len);
+    }
+    if (line.failed || fields->failed)
+        return error_set(err, ERR_TOO_LARGE, "audit: the line of event '%s' is too long", event);
+    chain(prev, line.data, line.len, hash);
+    buf_printf(&line, HASH_KEY "%s\"}\n", hash);
+    r = fd_write_full(fd, line.data, line.len);
+    if (r < 0)
+        return error_sys(err, r, "audit: write '" FILE_NAME "'");
+    return append_text(a, event, target, &now, err);
+}
+
+/* ---- verifying ---- */
+
+static const char *check_line(const char *line, size_t len, char prev[SHA256_HEX])
+{
+    char hash[SHA256_HEX];
+    size_t body = len + 1 - SUFFIX_LEN; /* line comes without its newline */
+
+    if (len + 1 < SUFFIX_LEN || memcmp(line + body, HASH_KEY, sizeof(HASH_KEY) - 1) != 0)
+        return "the line has no hash";
+    chain(prev, line, body, hash);
+    if (memcmp(hash, line + body + sizeof(HASH_KEY) - 1, 64) != 0)
+        return "the line was changed, or one before it was removed or put in";
+    memcpy(prev, hash, sizeof(hash));
+    return NULL;
+}
+
+static void close_file(FILE **f)
+{
+    if (*f)
+        (void)fclose(*f);
+}
+
+int audit_verify(struct audit *a, struct audit_check *ret, struct error *err)
+{
+    int fd = open_log(a, FILE_NAME, O_RDONLY, err);
+    cleanup_(close_file) FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    char prev[SHA256_HEX] = FIRST_HASH;
+    autofree char *line = NULL;
+    size_t size = 0;
+    ssize_t n;
+
+    if (!f)
+        return fd < 0 ? fd : error_sys(err, -errno, "audit: read '" FILE_NAME "'");
+    *ret = (struct audit_check){0};
+    while ((n = getline(&line, &size, f)) > 0) {
+        ret->lines++;
+        if (n > (ssize_t)LIMIT_AUDIT_LINE + (ssize_t)SUFFIX_LEN)
+            ret->why = "the line is longer than any that is written";
+        else if (line[n - 1] != '\n')
+            ret->why = "the last line is torn";
+        else
+            ret->why = check_line(line, (size_t)n - 1, prev);
+        if (ret->why) {
+            ret->bad_line = ret->lines;
+            return 0;
+        }
+    }
+    return 0;
+}

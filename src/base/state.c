@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/limits.h"
+#include "base/path.h"
+
+/*
+ * The home folder of this user without NSS, which a static program cannot load: $HOME, else the line
+ * of /etc/passwd.
+ */
+static const char *home_dir(char *text, size_t size)
+{
+    const char *env = getenv("HOME");
+    char want[32], *line, *save = NULL;
+
+    if (env && env[0] == '/')
+        return env;
+    if (fd_read_text(AT_FDCWD, "/etc/passwd", text, size) < 0)
+        return NULL;
+    (void)snprintf(want, sizeof(want), "%u", (unsigned)geteuid());
+    for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        char *field[6] = {line};
+        int n = 1;
+
+        for (char *p = line; *p && n < 6; p++)
+            if (*p == ':') {
+                *p = 0;
+                field[n++] = p + 1;
+            }
+        if (n == 6 && strcmp(field[2], want) == 0) {
+            field[5][strcspn(field[5], ":")] = 0;
+            return field[5];
+        }
+    }
+    return NULL;
+}
+
+int state_data_path(char *path, size_t size, struct error *err)
+{
+    char text[LIMIT_SMALL_FILE];
+    const char *env = getenv("CLAWDEN_DATA_DIR"), *home;
+
+    if (env && env[0] == '/') {
+        (void)snprintf(path, size, "%s", env);
+        return 0;
+    }
+    home = home_dir(text, sizeof(text));
+    if (!home)
+        return error_set(err, ERR_NOT_FOUND, "no home folder: set HOME or CLAWDEN_DATA_DIR");
+    (void)snprintf(path, size, "%s/.clawden", home);
+    return 0;
+}
+
+static int runtime_path(char *path, size_t size, struct error *err)
+{
+    const char *env = getenv("CLAWDEN_RUNTIME_DIR"), *xdg = getenv("XDG_RUNTIME_DIR");
+
+    if (env && env[0] == '/') {
+        (void)snprintf(path, size, "%s", env);
+        return 0;
+    }
+    if (geteuid() == 0) {
+        (void)snprintf(path, size, "/run/clawden");
+        return 0;
+    }
+    if (xdg && xdg[0] == '/') {
+        (void)snprintf(path, size, "%s/clawden", xdg);
+        return 0;
+    }
+    if (state_data_path(path, size - 5, err) < 0)
+        return -(int)err->code;
+    memcpy(path + strlen(path), "/run", 5);
+    return 0;
+}
+
+/* A folder of ours: owned by us and closed to others, else somebody else prepared it. */
+static int open_own(const char *path, struct error *err)
+{
+    autoclose int fd = -1;
+    struct stat st;
+    int r = path_make_dirs(path, 0700);
+
+    if (r < 0)
+        return error_sys(err, r, "make folder '%s'", path);
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return error_sys(err, -errno, "open folder '%s'", path);
+    if (fstat(fd, &st) < 0)
+        return error_sys(err, -errno, "look at folder '%s'", path);
+    if (st.st_uid != geteuid() || (st.st_mode & 022))
+        return error_set(err, ERR_DENIED,
+                         "folder '%s' belongs to uid %u with mode %04o: it must be yours and writable by "
+                         "nobody else",
+                         path, (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
+    return TAKE_FD(fd);
+}
+
+int state_open_runtime(struct error *err)
+{
+    char path[LIMIT_PATH];
+    int r = runtime_path(path, sizeof(path), err);
+
+    return r < 0 ? r : open_own(path, err);
+}
+
+int state_open_data(struct error *err)
+{
+    char path[LIMIT_PATH];
+    int r = state_data_path(path, sizeof(path), err);
+
+    return r < 0 ? r : open_own(path, err);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the verbs of clawden-sandbox share. */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/limits.h"
+#include "engine/engine.h"
+
+struct error;
+
+enum { EXIT_USAGE = 2, EXIT_OURS = 125 };
+
+/* Everything that can be asked for on the command line of `exec` and `explain`. */
+struct options {
+    struct box_spec spec;
+    const char *workspace; /* as given, or NULL */
+    const char *rootfs;    /* a folder, or NULL */
+    char workspace_path[LIMIT_PATH];
+    const char *chdir;
+    char **env; /* "K=V", NULL-terminated, owned */
+    size_t n_env;
+    char **command; /* NULL if none was given */
+    bool json;
+    int json_fd;
+    bool quiet;
+};
+
+/* Reads the words of one verb. 0, or -1 after a one-line message was written (exit status 2). */
+int options_parse(struct options *o, int argc, char **argv);
+void options_done(struct options *o);
+void options_help(void);
+
+/* Opens and checks workspace and root; decides the environment. */
+int prepare(struct options *o, struct error *err);
+
+int cmd_exec(struct options *o);
+int cmd_explain(struct options *o);

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The native engine: engine_ops over a box made of namespaces.
+ *
+ * Theory of operation. start() looks at the host, plans, and either hands the work to a ready slot
+ * (slot_client.c) or clones a child that walks the plan (launch.c). Both end the same way: an init
+ * that waits on its control socket, whose other end we hold, and a pidfd on it. Killing init kills
+ * the box; when our end of the control socket closes, whatever the reason, init ends by itself.
+ */
+#include "engine/native/native.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "engine/native/host.h"
+#include "engine/native/ids.h"
+#include "engine/native/launch.h"
+#include "engine/native/watch.h"
+#include "wire/wire.h"
+
+/* ---- limits ---- */
+
+unsigned native_controllers(const struct box_limits *l)
+{
+    return (l->memory_bytes ? 1u << CG_MEMORY : 0) | (l->pids ? 1u << CG_PIDS : 0) |
+           (l->cpu_milli ? 1u << CG_CPU : 0);
+}
+
+static int check_belts(const struct box_spec *spec, const struct host_facts *facts, struct error *err)
+{
+    if (!spec->multi_tenant)
+        return 0;
+    if (spec->root == ROOT_HOST_RO)
+        return error_set(err, ERR_DENIED,
+                         "multi-tenant mode: root 'host-ro' shows the whole host; use 'host' or an image");
+    if (facts->landlock_abi < 2)
+        return error_set(err, ERR_DENIED,
+                         "multi-tenant mode: this kernel has no Landlock (ABI %d, 2 is needed): denied",
+                         facts->landlock_abi);
+    return 0;
+}
+
+int native_grade(const struct box_spec *spec, const struct cgroup_base *base, const struct host_facts *facts,
+                 enum grade grades[LIMIT_KINDS], struct error *err)
+{
+    static const struct {
+        enum limit_kind kind;
+        int controller;
+    } kept_by_cgroup[] = {{LIMIT_MEMORY, CG_MEMORY}, {LIMIT_PIDS, CG_PIDS}, {LIMIT_CPU, CG_CPU}};
+    const struct box_limits *l = &spec->limits;
+    const uint64_t asked[] = {l->memory_bytes, l->pids, l->cpu_milli};
+    enum grade fallback = watch_is_possible() ? GRADE_SUPERVISED : GRADE_NONE;
+
+    for (int i = 0; i < LIMIT_KINDS; i++)
+        grades[i] = GRADE_SUPERVISED; /* time and bytes: whoever runs the command counts them */
+    grades[LIMIT_NONE] = GRADE_NONE;
+    grades[LIMIT_TMP] = grades[LIMIT_FILE_SIZE] = GRADE_KERNEL;
+    for (size_t i = 0; i < 3; i++) {
+        enum grade g = base->dirs[kept_by_cgroup[i].controller] >= 0 ? GRADE_KERNEL : fallback;
+
+        grades[kept_by_cgroup[i].kind] = g;
+        if (!asked[i] || g == GRADE_KERNEL)
+            continue;
+        if (spec->multi_tenant)
+            return error_set(err, ERR_DENIED,
+                             "multi-tenant mode: the %s limit would be '%s', not kept by the kernel (no "
+                             "cgroup for this user): denied; run 'clawden doctor'",
+                             limit_name(kept_by_cgroup[i].kind), grade_name(g));
+        if (g == GRADE_NONE && !spec->allow_degraded)
+            return error_set(err, ERR_DENIED,
+                             "the %s limit cannot be kept here (no cgroup, no process list): add "
+                             "--allow-degraded to run without it",
+                             limit_name(kept_by_cgroup[i].kind));
+    }
+    return check_belts(spec, facts, err);
+}
+
+/* ---- making ---- */
+
+static void make_id(char id[65])
+{
+    unsigned char raw[32];
+
+    if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+        memset(raw, 0, sizeof(raw));
+    for (size_t i = 0; i < sizeof(raw); i++)
+        (void)snprintf(id + 2 * i, 3, "%02x", raw[i]);
+}
+
+static struct native_box *native_box_new(void)
+{
+    struct native_box *nb = calloc(1, sizeof(*nb));
+
+    if (!nb)
+        abort();
+    nb->box.ops = &engine_native;
+    nb->box.control_fd = nb->pidfd = nb->slot_fd = nb->id_lock = -1;
+    nb->base = (struct cgroup_base){.dirs = {-1, -1, -1}};
+    nb->groups = (struct cgroup_set)CGROUP_SET_EMPTY;
+    make_id(nb->box.id);
+    return nb;
+}
+
+void native_box_free(struct native_box *nb)
+{
+    if (!nb)
+        return;
+    close_fd(&nb->box.control_fd);
+    close_fd(&nb->pidfd);
+    close_fd(&nb->slot_fd);
+    close_fd(&nb->id_lock);
+    cgroup_remove(&nb->groups);
+    cgroup_base_done(&nb->base);
+    free(nb);
+}
+DEFINE_AUTOPTR(native_box)
+
+/* The workspace's tree with its owner turned into the box's user. */
+static int map_workspace(const struct box_spec *spec, uint32_t base, struct error *err)
+{
+    autoclose int map = -1;
+    struct stat st;
+    int tree;
+
+    if (fstat(spec->workspace_fd, &st) < 0)
+        return error_sys(err, -errno, "look at workspace '%s'", spec->workspace_path);
+    map = ids_make_map(st.st_uid, st.st_gid, base + spec->uid, base + spec->gid);
+    if (map < 0)
+        return error_sys(err, map, "make the id map of workspace '%s'", spec->workspace_path);
+    tree = ids_map_tree(spec->workspace_fd, map, spec->workspace_ro);
+    if (tree < 0)
+        return error_sys(err, tree,
+                         "map the owner of workspace '%s' (does its file system support id-mapped "
+                         "mounts?)",
+                         spec->workspace_path);
+    return tree;
+}
+
+static int make_groups(const struct box_spec *spec, struct native_box *nb, struct host_facts *facts,
+                       struct error *err)
+{
+    char name[48];
+    int r;
+
+    (void)snprintf(name, sizeof(name), "box-%.12s-%d", nb->box.id, (int)getpid());
+    r = cgroup_make(&nb->base, name, native_controllers(&spec->limits), &nb->groups);
+    if (r < 0)
+        return error_sys(err, r, "make cgroup '%s'", name);
+    r = cgroup_set_limits(&nb->groups, &spec->limits);
+    if (r < 0)
+        return error_sys(err, r, "set the limits of cgroup '%s'", name);
+    r = cgroup_open_joins(&nb->groups, facts->cgroup_join);
+    if (r < 0)
+        return error_sys(err, r, "open cgroup '%s'", name);
+    return 0;
+}
+
+static int launch_here(const struct box_spec *spec, struct native_box *nb, struct host_facts *facts,
+                       struct launch *l, struct error *err)
+{
+    static struct launch_plan plan;
+    autoclose int init = -1, inner = -1;
+    int pair[2], r;
+
+    r = plan_make(spec, facts, &plan, err);
+    if (r < 0)
+        return r;
+    init = launch_init_image(err);
+    if (init < 0)
+        return init;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return error_sys(err, -errno, "make the control socket");
+    nb->box.control_fd = pair[0];
+    inner = pair[1];
+    l->plan = &plan;
+    l->facts = facts;
+    l->cgroup_fd = nb->groups.kind == CGROUP_V2 ? nb->groups.dirs[CG_MEMORY] : -1;
+    l->state.control = inner;
+    l->state.init = init;
+    r = launch_child(l, &nb->box.init_pid, &nb->pidfd, err);
+    nb->box.belts = plan.belts;
+    return r;
+}
+
+int native_start_here(const struct box_spec *spec, struct native_box *nb, struct error *err)
+{
+    static struct host_facts facts;
+    struct launch l = {.cgroup_fd = -1};
+    int r = host_look(spec, &facts, err);
+
+    if (r < 0)
+        return r;
+    child_state_init(&l.state);
+    cgroup_find(false, &nb->base);
+    r = native_grade(spec, &nb->base, &facts, facts.grades, err);
+    if (r < 0)
+        return r;
+    memcpy(nb->box.grades, facts.grades, sizeof(facts.grades));
+    if (facts.ids == IDS_RANGE) {
+        r = ids_lock_range(&facts.range_base, &nb->id_lock, err);
+        if (r < 0)
+            return r;
+        r = map_workspace(spec, facts.range_base, err);
+        if (r < 0)
+            return r;
+        l.state.trees[TREE_WORKSPACE] = r;
+        facts.ws_tree_given = true;
+    }
+    r = make_groups(spec, nb, &facts, err);
+    if (r >= 0)
+        r = launch_here(spec, nb, &facts, &l, err);
+    for (int i = 0; i < 4; i++)
+        close_fd(&facts.cgroup_join[i]);
+    close_fd(&l.state.trees[TREE_WORKSPACE]);
+    return r;
+}
+
+static int native_start(const struct box_spec *spec, struct box **ret, struct error *err)
+{
+    autoptr(native_box) nb = native_box_new();
+    int r = 0;
+
+    if (spec->use_spawner)
+        r = slot_client_start(spec, nb, err);
+    if (r == 0)
+        r = native_start_here(spec, nb, err);
+    if (r < 0)
+        return r;
+    *ret = &TAKE_PTR(nb)->box;
+    return 0;
+}
+
+/* ---- commands ---- */
+
+static struct native_box *native(struct box *b)
+{
+    return (struct native_box *)b;
+}
+
+/* The words of a command, one after the other, in a memfd. */
+static int pack_words(const struct box_exec *what, struct wire_exec *x, struct error *err)
+{
+    autoclose int fd = memfd_create("words", MFD_CLOEXEC);
+    const char *cwd = what->cwd ? what->cwd : "";
+    struct iovec iov[64];
+    int n = 0;
+
+    if (fd < 0)
+        return error_sys(err, -errno, "make a memfd for the command");
+    for (int part = 0; part < 3; part++) {
+        const char *only[] = {cwd, NULL};
+        char *const *words = part == 0 ? what->argv : part == 1 ? what->env : (char *const *)only;
+
+        for (; *words; words++) {
+            if (n == 64) {
+                if (writev(fd, iov, n) < 0)
+                    return error_sys(err, -errno, "write the command");
+                n = 0;
+            }
+            iov[n++] = (struct iovec){*words, strlen(*words) + 1};
+            x->bytes += strlen(*words) + 1;
+            x->argc += part == 0;
+            x->envc += part == 1;
+        }
+    }
+    if (x->bytes > LIMIT_ARG_BYTES || x->argc + x->envc > LIMIT_ARG_COUNT)
+        return error_set(err, ERR_TOO_LARGE, "the command and its environment have %llu bytes: at most %u",
+                         (unsigned long long)x->bytes, LIMIT_ARG_BYTES);
+    if (writev(fd, iov, n) < 0)
+        return error_sys(err, -errno, "write the command");
+    return TAKE_FD(fd);
+}
+
+static int native_exec(struct box *b, const struct box_exec *what, struct error *err)
+{
+    struct wire_exec x = {.type = WIRE_EXEC, .flags = WIRE_ONE_SHOT, .rows = what->rows, .cols = what->cols};
+    int words = pack_words(what, &x, err), r;
+    int fds[WIRE_FD_COUNT] = {words, what->stdio[0], what->stdio[1], what->stdio[2]};
+
+    if (words < 0)
+        return words;
+    if (what->pty)
+        x.flags |= WIRE_PTY;
+    r = fd_send(b->control_fd, &x, sizeof(x), fds, what->pty ? 1 : WIRE_FD_COUNT);
+    (void)close(words);
+    return r < 0 ? error_sys(err, r, "send the command to init") : 0;
+}
+
+static const char *failed_at(int at)
+{
+    switch (at) {
+    case WIRE_AT_ARGS:
+        return "read its words";
+    case WIRE_AT_PTY:
+        return "make a terminal";
+    case WIRE_AT_CHDIR:
+        return "enter the folder";
+    case WIRE_AT_FORK:
+        return "start a process";
+    default:
+        return "execute";
+    }
+}
+
+static int native_next_event(struct box *b, struct box_event *ret, struct error *err)
+{
+    struct wire_reply m;
+    int fd = -1;
+    ssize_t n = fd_recv(b->control_fd, &m, sizeof(m), &fd, 1);
+
+    *ret = (struct box_event){.kind = BOX_GONE, .pty_fd = -1};
+    if (n == 0 || n == -ECONNRESET)
+        return 0;
+    if (n != (ssize_t)sizeof(m))
+        return error_sys(err, n < 0 ? (int)n : -EBADMSG, "read from init");
+    switch (m.type) {
+    case WIRE_STARTED:
+        ret->kind = BOX_STARTED;
+        ret->pty_fd = fd;
+        return 0;
+    case WIRE_FAILED:
+        ret->kind = BOX_FAILED;
+        ret->sys = m.sys;
+        ret->at = failed_at(m.at);
+        break;
+    case WIRE_EXITED:
+        ret->kind = BOX_EXITED;
+        ret->status = m.status;
+        break;
+    default:
+        close_fd(&fd);
+        return error_set(err, ERR_INVALID, "init sent an unknown message (%u)", m.type);
+    }
+    close_fd(&fd);
+    return 0;
+}
+
+static int native_signal(struct box *b, int signo)
+{
+    struct wire_signal m = {.type = WIRE_SIGNAL, .signal = (uint32_t)signo};
+
+    return fd_send(b->control_fd, &m, sizeof(m), NULL, 0);
+}
+
+/* ---- the end ---- */
+
+static void subtract(struct box_usage *u, const struct box_usage *start)
+{
+    u->oom_kills -= u->oom_kills < start->oom_kills ? u->oom_kills : start->oom_kills;
+    u->forks_refused -= u->forks_refused < start->forks_refused ? u->forks_refused : start->forks_refused;
+    u->cpu_usec -= u->cpu_usec < start->cpu_usec ? u->cpu_usec : start->cpu_usec;
+}
+
+static int native_usage(struct box *b, struct box_usage *ret)
+{
+    struct native_box *nb = native(b);
+
+    if (nb->dead) {
+        *ret = nb->final;
+        return 0;
+    }
+    *ret = (struct box_usage){0};
+    if (nb->groups.kind == CGROUP_NONE || b->grades[LIMIT_MEMORY] != GRADE_KERNEL)
+        watch_tree(b->init_pid, ret);
+    else
+        watch_cpu(b->init_pid, ret);
+    cgroup_usage(&nb->groups, ret);
+    subtract(ret, &nb->at_start);
+    return 0;
+}
+
+static void take_rusage(struct box_usage *u, const struct rusage *r)
+{
+    u->cpu_usec = (uint64_t)(r->ru_utime.tv_sec + r->ru_stime.tv_sec) * 1000000 +
+                  (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec);
+    if (!u->peak_is_whole_box)
+        u->peak_bytes = (uint64_t)r->ru_maxrss * 1024;
+}
+
+static int native_kill(struct box *b)
+{
+    struct native_box *nb = native(b);
+    struct box_usage u = {0};
+    struct rusage r;
+
+    if (nb->dead || nb->pidfd < 0)
+        return 0;
+    (void)syscall(SYS_pidfd_send_signal, nb->pidfd, SIGKILL, NULL, 0);
+    if (nb->slot_fd >= 0) {
+        slot_client_finish(nb);
+        nb->dead = true;
+        return 0;
+    }
+    while (wait4(b->init_pid, NULL, 0, &r) < 0 && errno == EINTR)
+        ;
+    cgroup_usage(&nb->groups, &u);
+    subtract(&u, &nb->at_start);
+    take_rusage(&u, &r);
+    nb->final = u;
+    nb->dead = true;
+    return 0;
+}
+
+static void native_destroy(struct box *b)
+{
+    struct native_box *nb = native(b);
+
+    (void)native_kill(b);
+    if (nb->slot_fd < 0 && nb->base.kind != CGROUP_NONE)
+        cgroup_sweep(&nb->base);
+    native_box_free(nb);
+}
+
+const struct engine_ops engine_native = {
+    .name = "native",
+    .start = native_start,
+    .exec = native_exec,
+    .next_event = native_next_event,
+    .signal = native_signal,
+    .usage = native_usage,
+    .kill = native_kill,
+    .destroy = native_destroy,
+};

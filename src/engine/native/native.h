@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the files of the native engine share about a box. Nobody outside includes this. */
+#include "engine/engine.h"
+#include "engine/native/cgroup.h"
+#include "engine/native/plan.h"
+
+struct native_box {
+    struct box box; /* first: the engine hands this out */
+    int pidfd;
+    int slot_fd; /* the connection to the slot that holds the box, or -1 */
+    int id_lock;
+    bool dead;
+    struct cgroup_base base;
+    struct cgroup_set groups;
+    struct box_usage at_start; /* counters that a slot's group had before */
+    struct box_usage final;
+};
+
+void native_box_free(struct native_box *nb);
+
+/* Which grade each limit gets, and whether that is enough; refuses with the remedy if not. */
+int native_grade(const struct box_spec *spec, const struct cgroup_base *base, const struct host_facts *facts,
+                 enum grade grades[LIMIT_KINDS], struct error *err);
+/* The controllers that the limits of a box need: bits of 1 << CG_*. */
+unsigned native_controllers(const struct box_limits *l);
+
+/* Makes the box in this process. */
+int native_start_here(const struct box_spec *spec, struct native_box *nb, struct error *err);
+/* Takes a ready slot. 1: done; 0: none to be had, build it in place; negative: an error. */
+int slot_client_start(const struct box_spec *spec, struct native_box *nb, struct error *err);
+/* Waits for the slot's last word about the box. */
+void slot_client_finish(struct native_box *nb);
+/* Starts a spawner for the next time, if there is none. */
+void slot_client_wake(void);

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/native/plan.h"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/sysmacros.h>
+
+#include "base/error.h"
+#include "engine/native/seccomp.h"
+
+#define BOX_HOSTNAME "clawden"
+#define BOX_USER     "sandbox"
+
+/* Limits that every box has, whatever is asked for. */
+#define NOFILE_MAX   65536
+#define MEMLOCK_MAX  (8u << 20)
+#define MSGQUEUE_MAX (800u << 10)
+#define SIGNALS_MAX  4096
+
+static struct step *add(struct launch_plan *p, enum stage stage, enum step_op op)
+{
+    static struct step spare; /* what does not fit goes here; plan_make fails at the end */
+    struct step *s = &spare;
+
+    if (p->n_steps < LIMIT_STEPS)
+        s = &p->steps[p->n_steps++];
+    else
+        p->overflow = true;
+    *s = (struct step){.op = op, .stage = stage, .reg = -1, .fd = -1};
+    return s;
+}
+
+static struct step *add_path(struct launch_plan *p, enum stage stage, enum step_op op, const char *a)
+{
+    struct step *s = add(p, stage, op);
+
+    s->a = a;
+    return s;
+}
+
+/* A string that lives as long as the plan. */
+static const char *text(struct launch_plan *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static const char *text(struct launch_plan *p, const char *fmt, ...)
+{
+    char *at = p->text + p->text_len;
+    size_t room = sizeof(p->text) - p->text_len;
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = vsnprintf(at, room, fmt, ap);
+    va_end(ap);
+    if (n < 0 || (size_t)n >= room) {
+        p->overflow = true;
+        return "";
+    }
+    p->text_len += (size_t)n + 1;
+    return at;
+}
+
+static void belt(struct launch_plan *p, enum belt b)
+{
+    p->belts |= 1u << b;
+}
+
+/* ---- ids and cgroup: what the box may call itself ---- */
+
+static void plan_ids(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
+{
+    struct step *s;
+
+    for (int i = 0; i < 4 && f->cgroup_join[i] >= 0; i++)
+        add(p, STAGE_TEMPLATE, OP_JOIN_CGROUP)->fd = f->cgroup_join[i];
+    /* After the join: the namespace's root is where the process stands when it is made. */
+    add(p, STAGE_TEMPLATE, OP_UNSHARE)->u = CLONE_NEWCGROUP;
+    if (f->ids == IDS_ONE) {
+        s = add(p, STAGE_TEMPLATE, OP_WRITE_MAPS);
+        s->a = text(p, "%u %u 1\n", spec->uid, f->caller_uid);
+        s->b = text(p, "%u %u 1\n", spec->gid, f->caller_gid);
+    } else {
+        add(p, STAGE_TEMPLATE, OP_WAIT_MAPS);
+        add(p, STAGE_TEMPLATE, OP_IDS); /* 0, 0: the owner of what is made below, not of the host */
+    }
+    add(p, STAGE_TEMPLATE, OP_BOUNDING_SET);
+    if (f->ids == IDS_ONE)
+        add(p, STAGE_TEMPLATE, OP_SPLIT_HOST)->only = FOR_SLOT;
+    belt(p, BELT_USER_NS);
+    belt(p, BELT_CGROUP_NS);
+}
+
+/* ---- root ---- */
+
+static const struct {
+    const char *name;
+    unsigned major, minor;
+} devices[] = {{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9},
+               {"tty", 5, 0}};
+enum { N_DEVICES = sizeof(devices) / sizeof(*devices) };
+
+/* Trees are cloned while the host is still in sight; attached once the new root is there. */
+static int plan_trees(const struct host_facts *f, struct launch_plan *p)
+{
+    int reg = TREE_WORKSPACE + 1;
+
+    for (size_t i = 0; i < f->n_entries; i++) {
+        const struct root_entry *e = &f->entries[i];
+        struct step *s;
+
+        if (e->kind == ENTRY_LINK)
+            continue;
+        s = add_path(p, STAGE_TEMPLATE, OP_TREE, e->source);
+        s->reg = reg++;
+        s->u = e->dev;
+        s->v = e->ino;
+        s->read_only = true;
+    }
+    for (int i = 0; i < N_DEVICES; i++) {
+        struct step *s = add_path(p, STAGE_TEMPLATE, OP_DEVICE, text(p, "/dev/%s", devices[i].name));
+
+        s->reg = reg++;
+        s->u = makedev(devices[i].major, devices[i].minor);
+    }
+    return reg;
+}
+
+static void plan_workspace_tree(const struct host_facts *f, const struct box_spec *spec,
+                                struct launch_plan *p)
+{
+    struct step *s;
+
+    if (f->ws_tree_given)
+        return;
+    s = add_path(p, STAGE_TEMPLATE, OP_TREE, spec->workspace_path);
+    s->only = FOR_COLD; /* a slot learns of it with the request */
+    s->reg = TREE_WORKSPACE;
+    s->u = f->ws_dev;
+    s->v = f->ws_ino;
+    s->read_only = spec->workspace_ro;
+}
+
+/* Folder that holds `path`, made if it is not the root itself. */
+static void plan_parent(struct launch_plan *p, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (slash && slash != path)
+        add_path(p, STAGE_TEMPLATE, OP_DIRS, text(p, "%.*s", (int)(slash - path), path));
+}
+
+static void plan_entries(const struct host_facts *f, struct launch_plan *p)
+{
+    int reg = TREE_WORKSPACE + 1;
+
+    for (size_t i = 0; i < f->n_entries; i++) {
+        const struct root_entry *e = &f->entries[i];
+
+        plan_parent(p, e->name);
+        if (e->kind == ENTRY_LINK) {
+            add_path(p, STAGE_TEMPLATE, OP_LINK, e->name)->b = e->source;
+            continue;
+        }
+        if (e->kind == ENTRY_DIR)
+            add_path(p, STAGE_TEMPLATE, OP_DIR, e->name)->u = 0755;
+        else
+            add_path(p, STAGE_TEMPLATE, OP_FILE, e->name)->b = "";
+        add_path(p, STAGE_TEMPLATE, OP_ATTACH, e->name)->reg = reg++;
+    }
+}
+
+/* The few files of /etc that programs look for; nothing of the host's own users is in them. */
+static void plan_etc(const struct box_spec *spec, struct launch_plan *p)
+{
+    add_path(p, STAGE_TEMPLATE, OP_DIRS, "etc");
+    add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/passwd")->b =
+        text(p,
+             "root:x:0:0:root:/root:/bin/sh\n" BOX_USER ":x:%u:%u:" BOX_USER ":/tmp:/bin/sh\n"
+             "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+             spec->uid, spec->gid);
+    add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/group")->b =
+        text(p, "root:x:0:\ntty:x:5:\n" BOX_USER ":x:%u:\nnogroup:x:65534:\n", spec->gid);
+    add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/nsswitch.conf")->b =
+        "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
+    add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/hosts")->b = "127.0.0.1 localhost " BOX_HOSTNAME "\n::1 localhost\n";
+    add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/hostname")->b = BOX_HOSTNAME "\n";
+}
+
+static void plan_dev(struct launch_plan *p, int first_reg)
+{
+    static const char *const links[][2] = {{"dev/ptmx", "pts/ptmx"},
+                                           {"dev/fd", "/proc/self/fd"},
+                                           {"dev/stdin", "/proc/self/fd/0"},
+                                           {"dev/stdout", "/proc/self/fd/1"},
+                                           {"dev/stderr", "/proc/self/fd/2"}};
+
+    add_path(p, STAGE_TEMPLATE, OP_DIR, "dev")->u = 0755;
+    for (int i = 0; i < N_DEVICES; i++) {
+        const char *name = text(p, "dev/%s", devices[i].name);
+
+        add_path(p, STAGE_TEMPLATE, OP_FILE, name)->b = "";
+        add_path(p, STAGE_TEMPLATE, OP_ATTACH, name)->reg = first_reg + i;
+    }
+    for (size_t i = 0; i < sizeof(links) / sizeof(*links); i++)
+        add_path(p, STAGE_TEMPLATE, OP_LINK, links[i][0])->b = links[i][1];
+    add_path(p, STAGE_TEMPLATE, OP_DIR, "dev/pts")->u = 0755;
+    add_path(p, STAGE_TEMPLATE, OP_DIR, "dev/shm")->u = 0755;
+    add_path(p, STAGE_TEMPLATE, OP_DEVPTS, "dev/pts");
+}
+
+/* A root of our own making: an empty tmpfs with the entries in it. */
+static void plan_made_root(const struct box_spec *spec, const struct host_facts *f,
+                           struct launch_plan *p)
+{
+    static const char *const empty[] = {"proc", "sys", "tmp", "run", "home", "root"};
+    int first_device;
+
+    plan_workspace_tree(f, spec, p);
+    first_device = plan_trees(f, p) - N_DEVICES;
+    add(p, STAGE_TEMPLATE, OP_ROOT_TMPFS);
+    plan_entries(f, p);
+    for (size_t i = 0; i < sizeof(empty) / sizeof(*empty); i++)
+        add_path(p, STAGE_TEMPLATE, OP_DIRS, empty[i]);
+    if (!f->no_var_tmp)
+        add_path(p, STAGE_TEMPLATE, OP_DIRS, "var/tmp");
+    plan_dev(p, first_device);
+    if (spec->root == ROOT_HOST)
+        plan_etc(spec, p);
+}
+
+/* The host's own tree, read-only, with the places where credentials live covered. */
+static void plan_host_ro(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
+{
+    const int root_reg = TREE_MAX - 1;
+    struct step *s;
+    int first_device;
+
+    plan_workspace_tree(f, spec, p);
+    first_device = plan_trees(f, p) - N_DEVICES;
+    s = add_path(p, STAGE_TEMPLATE, OP_TREE, "/");
+    s->reg = root_reg;
+    s->read_only = true;
+    add(p, STAGE_TEMPLATE, OP_ROOT_TREE)->reg = root_reg;
+    add_path(p, STAGE_TEMPLATE, OP_SCRATCH, "dev")->u = 1 << 20;
+    plan_dev(p, first_device);
+}
+
+/* ---- /proc, scratch space, workspace ---- */
+
+static void plan_kernel_files(const struct box_spec *spec, const struct host_facts *f,
+                              struct launch_plan *p)
+{
+    (void)spec;
+    add_path(p, STAGE_TEMPLATE, OP_PROC, "proc");
+    add(p, STAGE_TEMPLATE, OP_PIVOT);
+    add(p, STAGE_TEMPLATE, OP_NO_NESTED);
+    add(p, STAGE_TEMPLATE, OP_LOOPBACK);
+    add(p, STAGE_TEMPLATE, OP_WRITER)->only = FOR_SLOT;
+    add(p, STAGE_PARK, OP_PARK)->only = FOR_SLOT;
+    for (size_t i = 0; i < f->n_masks; i++)
+        add_path(p, STAGE_PARK, OP_MASK, f->masks[i])->u = f->mask_is_dir[i];
+    add_path(p, STAGE_PARK, OP_READ_ONLY, "proc/sys")->u = 1;
+    add(p, STAGE_PARK, OP_HOSTNAME)->a = BOX_HOSTNAME;
+    belt(p, BELT_MOUNT_NS);
+    belt(p, BELT_PID_NS);
+    belt(p, BELT_NET_NS);
+    belt(p, BELT_IPC_NS);
+    belt(p, BELT_UTS_NS);
+    belt(p, BELT_NO_NESTED_USER_NS);
+    belt(p, BELT_READ_ONLY_ROOT);
+}
+
+static void scratch_dir(struct launch_plan *p, const char *where, uint64_t mode)
+{
+    struct step *s = add_path(p, STAGE_PARK, OP_SCRATCH_DIR, where);
+    size_t n = strlen(where);
+    char name[128];
+
+    (void)snprintf(name, sizeof(name), "%s", where);
+    for (size_t i = 0; i < n && i < sizeof(name) - 1; i++)
+        if (name[i] == '/')
+            name[i] = '.';
+    s->b = text(p, "%s", name);
+    s->u = mode;
+}
+
+/* One tmpfs for everything the box may fill, so that one size bounds it all (RL-04). */
+static void plan_scratch(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
+{
+    add_path(p, STAGE_PARK, OP_SCRATCH, "run")->u = spec->limits.tmp_bytes;
+    scratch_dir(p, "tmp", 01777);
+    if (!f->no_var_tmp)
+        scratch_dir(p, "var/tmp", 01777);
+    scratch_dir(p, "dev/shm", 01777);
+    if (spec->root == ROOT_HOST_RO) {
+        for (size_t i = 0; i < f->n_hides; i++) {
+            if (f->hide_is_dir[i])
+                scratch_dir(p, f->hides[i], 0755);
+            else
+                add_path(p, STAGE_PARK, OP_MASK, f->hides[i])->u = 0;
+        }
+    }
+    scratch_dir(p, "run", 0755); /* last: it covers the place where the tmpfs itself stands */
+}
+
+static void plan_workspace(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
+{
+    const char *path = spec->workspace_path + 1;
+
+    if (spec->root != ROOT_HOST_RO || !f->has_workspace_dir)
+        add_path(p, STAGE_WORK, OP_DIRS, path);
+    add_path(p, STAGE_WORK, OP_ATTACH, path)->reg = TREE_WORKSPACE;
+    if (strcmp(path, "workspace") != 0 && (spec->root != ROOT_HOST_RO || f->has_workspace_dir)) {
+        add_path(p, STAGE_WORK, OP_DIRS, "workspace");
+        add_path(p, STAGE_WORK, OP_COPY, "workspace")->b = path;
+    }
+    if (spec->root == ROOT_HOST_RO)
+        for (size_t i = 0; i < f->n_hides; i++)
+            if (f->hide_is_dir[i] && strcmp(f->hides[i], "tmp") != 0)
+                add_path(p, STAGE_WORK, OP_READ_ONLY, f->hides[i]);
+    add(p, STAGE_WORK, OP_SEAL)->only = FOR_COLD;
+}
+
+/* ---- the way down: nothing can be gained any more ---- */
+
+static void rlimit(struct launch_plan *p, uint64_t resource, uint64_t value)
+{
+    struct step *s = add(p, STAGE_DROP, OP_RLIMIT);
+
+    s->u = resource;
+    s->v = value;
+}
+
+static void plan_rlimits(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
+{
+    const struct box_limits *l = &spec->limits;
+
+    rlimit(p, RLIMIT_CORE, 0);
+    rlimit(p, RLIMIT_NOFILE, NOFILE_MAX);
+    rlimit(p, RLIMIT_MEMLOCK, MEMLOCK_MAX);
+    rlimit(p, RLIMIT_MSGQUEUE, MSGQUEUE_MAX);
+    rlimit(p, RLIMIT_SIGPENDING, SIGNALS_MAX);
+    if (l->file_bytes)
+        rlimit(p, RLIMIT_FSIZE, l->file_bytes);
+    if (l->cpu_usec)
+        rlimit(p, RLIMIT_CPU, (l->cpu_usec + 999999) / 1000000 + 1);
+    if (l->memory_bytes && f->grades[LIMIT_MEMORY] == GRADE_SUPERVISED)
+        rlimit(p, RLIMIT_DATA, l->memory_bytes);
+    /* One more than allowed, and init: a box over its limit is seen before the kernel stops it. */
+    if (l->pids && f->ids == IDS_ONE)
+        rlimit(p, RLIMIT_NPROC, (uint64_t)l->pids + 2);
+    if (l->cpu_milli && f->grades[LIMIT_CPU] == GRADE_SUPERVISED)
+        add(p, STAGE_DROP, OP_AFFINITY)->u = (l->cpu_milli + 999) / 1000;
+}
+
+static void plan_drop(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
+{
+    struct step *s;
+
+    add(p, STAGE_DROP, OP_KEYRING);
+    add(p, STAGE_DROP, OP_SESSION);
+    add(p, STAGE_DROP, OP_SIGNALS);
+    plan_rlimits(spec, f, p);
+    add(p, STAGE_DROP, OP_STDIO);
+    if (f->ids == IDS_RANGE) {
+        s = add(p, STAGE_DROP, OP_IDS);
+        s->u = spec->uid;
+        s->v = spec->gid;
+    }
+    add(p, STAGE_DROP, OP_CAPS);
+    add(p, STAGE_DROP, OP_NO_NEW_PRIVS);
+    add(p, STAGE_DROP, OP_DIE_WITH_PARENT);
+    /* ABI 1 forbids every rename between folders, which breaks git and most editors. */
+    if (f->landlock_abi >= 2) {
+        s = add_path(p, STAGE_DROP, OP_LANDLOCK, spec->workspace_path);
+        s->u = (uint64_t)f->landlock_abi;
+        s->v = !spec->workspace_ro;
+        belt(p, BELT_LANDLOCK);
+    }
+    add(p, STAGE_DROP, OP_SECCOMP)->ptr = seccomp_program(SECCOMP_DEFAULT);
+    add(p, STAGE_DROP, OP_EXEC_INIT);
+    belt(p, BELT_KEYRING);
+    belt(p, BELT_NO_CAPS);
+    belt(p, BELT_NO_NEW_PRIVS);
+    belt(p, BELT_SECCOMP);
+}
+
+int plan_make(const struct box_spec *spec, const struct host_facts *facts, struct launch_plan *plan,
+              struct error *err)
+{
+    plan->n_steps = plan->text_len = 0;
+    plan->belts = 0;
+    plan->overflow = false;
+
+    plan_ids(spec, facts, plan);
+    if (spec->root == ROOT_HOST_RO)
+        plan_host_ro(spec, facts, plan);
+    else
+        plan_made_root(spec, facts, plan);
+    plan_kernel_files(spec, facts, plan);
+    plan_scratch(spec, facts, plan);
+    plan_workspace(spec, facts, plan);
+    plan_drop(spec, facts, plan);
+    if (plan->overflow)
+        return error_set(err, ERR_TOO_LARGE, "plan of the box: more than %u steps", LIMIT_STEPS);
+    return 0;
+}
+
+/* ---- words for people ---- */
+
+static const char *const op_text[OP_COUNT] = {
+    [OP_JOIN_CGROUP] = "join the box's cgroup",
+    [OP_UNSHARE] = "leave the host's cgroup namespace",
+    [OP_WRITE_MAPS] = "map the box's user to the caller",
+    [OP_WAIT_MAPS] = "map the box's ids to a range of its own",
+    [OP_IDS] = "become user",
+    [OP_BOUNDING_SET] = "drop the capability bounding set",
+    [OP_SPLIT_HOST] = "keep the host's mounts apart",
+    [OP_TREE] = "open",
+    [OP_DEVICE] = "open device",
+    [OP_ROOT_TMPFS] = "mount an empty root",
+    [OP_ROOT_TREE] = "mount the host's tree read-only as root",
+    [OP_DIR] = "make folder",
+    [OP_DIRS] = "make folders",
+    [OP_LINK] = "make link",
+    [OP_FILE] = "make file",
+    [OP_ATTACH] = "mount on",
+    [OP_PROC] = "mount a fresh proc on",
+    [OP_DEVPTS] = "mount a terminal file system on",
+    [OP_PIVOT] = "make it the root and let go of the host's",
+    [OP_WRITER] = "make the root read-only",
+    [OP_NO_NESTED] = "forbid nested user namespaces",
+    [OP_LOOPBACK] = "bring the box's loopback up",
+    [OP_PARK] = "make the next box's namespaces",
+    [OP_MASK] = "mask",
+    [OP_READ_ONLY] = "make read-only",
+    [OP_HOSTNAME] = "set the host name",
+    [OP_SCRATCH] = "mount scratch space on",
+    [OP_SCRATCH_DIR] = "mount scratch folder on",
+    [OP_COPY] = "mount the workspace also on",
+    [OP_SEAL] = "make the root read-only",
+    [OP_KEYRING] = "join a new session keyring",
+    [OP_SESSION] = "start a session of its own",
+    [OP_SIGNALS] = "reset signals and umask",
+    [OP_RLIMIT] = "limit",
+    [OP_AFFINITY] = "stay on these processors",
+    [OP_STDIO] = "close every descriptor",
+    [OP_CAPS] = "drop all capabilities",
+    [OP_NO_NEW_PRIVS] = "set no_new_privs",
+    [OP_DIE_WITH_PARENT] = "die with the parent",
+    [OP_LANDLOCK] = "restrict by Landlock",
+    [OP_SECCOMP] = "load the seccomp filter",
+    [OP_EXEC_INIT] = "execute init",
+};
+
+const char *stage_name(enum stage s)
+{
+    static const char *const names[] = {"template", "park", "work", "drop"};
+
+    return names[s];
+}
+
+const char *step_describe(const struct step *s, char *text_, size_t size)
+{
+    if (s->op == OP_RLIMIT || s->op == OP_IDS)
+        (void)snprintf(text_, size, "%s %llu: %llu", op_text[s->op], (unsigned long long)s->u,
+                       (unsigned long long)s->v);
+    else if (s->op == OP_WRITE_MAPS || s->op == OP_HOSTNAME || !s->a)
+        (void)snprintf(text_, size, "%s", op_text[s->op]);
+    else if (s->op == OP_TREE || s->op == OP_DEVICE || s->op == OP_LANDLOCK)
+        (void)snprintf(text_, size, "%s '%s'", op_text[s->op], s->a);
+    else
+        (void)snprintf(text_, size, "%s '/%s'", op_text[s->op], s->a);
+    return text_;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/native/watch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/limits.h"
+#include "engine/engine.h"
+
+struct tree {
+    pid_t pids[LIMIT_PROC_TREE];
+    size_t n;
+};
+
+bool watch_is_possible(void)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+    return access(path, R_OK) == 0;
+}
+
+static void add_children(struct tree *t, int proc, const char *task)
+{
+    char path[64], text[LIMIT_SMALL_FILE], *p = text, *end;
+
+    (void)snprintf(path, sizeof(path), "task/%s/children", task);
+    if (fd_read_text(proc, path, text, sizeof(text)) <= 0)
+        return;
+    for (;; p = end) {
+        long pid = strtol(p, &end, 10);
+
+        if (end == p || pid <= 0 || t->n == LIMIT_PROC_TREE)
+            return;
+        t->pids[t->n++] = (pid_t)pid;
+    }
+}
+
+static void close_dir(DIR **d)
+{
+    if (*d)
+        (void)closedir(*d);
+}
+
+/* Children hang on the thread that made them. */
+static void add_all_children(struct tree *t, int proc)
+{
+    cleanup_(close_dir) DIR *d = fdopendir(openat(proc, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+
+    if (!d)
+        return;
+    for (struct dirent *e; (e = readdir(d));)
+        if (e->d_name[0] != '.')
+            add_children(t, proc, e->d_name);
+}
+
+static int open_proc(pid_t pid)
+{
+    char path[32];
+
+    (void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+struct sample {
+    uint64_t cpu_ticks; /* own and of the children it has waited for */
+    uint64_t threads;
+};
+
+/* The numbers of /proc/PID/stat stand behind the last ')': a name may hold anything. */
+static bool read_stat(int proc, struct sample *ret)
+{
+    char text[4096], *p;
+    unsigned long long ut, st, cut, cst, threads;
+
+    if (fd_read_text(proc, "stat", text, sizeof(text)) <= 0)
+        return false;
+    p = strrchr(text, ')');
+    if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d %llu",
+                     &ut, &st, &cut, &cst, &threads) != 5)
+        return false;
+    *ret = (struct sample){.cpu_ticks = ut + st + cut + cst, .threads = threads};
+    return true;
+}
+
+/* Pages that only this process maps, from statm: resident without file and shared ones. */
+static uint64_t private_bytes(int proc)
+{
+    unsigned long long resident = 0, shared = 0;
+    char text[256];
+
+    if (fd_read_text(proc, "statm", text, sizeof(text)) <= 0 ||
+        sscanf(text, "%*u %llu %llu", &resident, &shared) != 2 || resident < shared)
+        return 0;
+    return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Anonymous memory shared between processes (after fork, or by mmap) must not count twice. */
+static uint64_t fair_bytes(int proc)
+{
+    char text[4096], *line, *save = NULL;
+    uint64_t kib = 0;
+
+    if (fd_read_text(proc, "smaps_rollup", text, sizeof(text)) <= 0)
+        return private_bytes(proc);
+    for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+        if (strncmp(line, "Pss_Anon:", 9) == 0 || strncmp(line, "Pss_Shmem:", 10) == 0)
+            kib += strtoull(strchr(line, ':') + 1, NULL, 10);
+    return kib * 1024;
+}
+
+/* What lies in the box's tmpfs: reached through init, whose user namespace is ours. */
+static uint64_t tmpfs_bytes(pid_t init)
+{
+    char path[48];
+    struct statfs fs;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/root/tmp", (int)init);
+    if (statfs(path, &fs) < 0)
+        return 0;
+    return (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+}
+
+/* Files in memory that no folder shows (memfd): written, they are nobody's resident pages. */
+static uint64_t memfd_bytes(int proc, ino_t *seen, size_t *n_seen, size_t max)
+{
+    cleanup_(close_dir) DIR *d = fdopendir(openat(proc, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    uint64_t bytes = 0;
+
+    if (!d)
+        return 0;
+    for (struct dirent *e; (e = readdir(d));) {
+        char link[64];
+        ssize_t n = readlinkat(dirfd(d), e->d_name, link, sizeof(link) - 1);
+        struct stat st;
+        size_t i = 0;
+
+        if (n < 7 || strncmp(link, "/memfd:", 7) != 0 || fstatat(dirfd(d), e->d_name, &st, 0) < 0)
+            continue;
+        while (i < *n_seen && seen[i] != st.st_ino)
+            i++;
+        if (i < *n_seen || *n_seen == max)
+            continue;
+        seen[(*n_seen)++] = st.st_ino;
+        bytes += (uint64_t)st.st_blocks * 512;
+    }
+    return bytes;
+}
+
+static void collect(pid_t init, struct tree *t, struct box_usage *u)
+{
+    uint64_t ticks = 0;
+
+    t->n = 0;
+    t->pids[t->n++] = init;
+    u->pids = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        autoclose int proc = open_proc(t->pids[i]);
+        struct sample s;
+
+        if (proc < 0 || !read_stat(proc, &s))
+            continue;
+        ticks += s.cpu_ticks;
+        if (i)
+            u->pids += (uint32_t)s.threads;
+        if (s.threads > 1)
+            add_all_children(t, proc);
+        else {
+            char self[16];
+
+            (void)snprintf(self, sizeof(self), "%d", (int)t->pids[i]);
+            add_children(t, proc, self);
+        }
+    }
+    u->cpu_usec = ticks * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+void watch_cpu(pid_t init, struct box_usage *ret)
+{
+    static struct tree t;
+
+    collect(init, &t, ret);
+}
+
+void watch_tree(pid_t init, struct box_usage *ret)
+{
+    static struct tree t;
+    static ino_t seen[1024];
+    size_t n_seen = 0;
+    uint64_t bytes = 0;
+
+    collect(init, &t, ret);
+    for (size_t i = 1; i < t.n; i++) {
+        autoclose int proc = open_proc(t.pids[i]);
+
+        if (proc < 0)
+            continue;
+        bytes += t.n > 2 ? fair_bytes(proc) : private_bytes(proc);
+        bytes += memfd_bytes(proc, seen, &n_seen, sizeof(seen) / sizeof(*seen));
+    }
+    ret->memory_bytes = bytes + tmpfs_bytes(init);
+}
+
+void watch_signal(pid_t init, int signo)
+{
+    static struct tree t;
+    struct box_usage u;
+
+    collect(init, &t, &u);
+    for (size_t i = 1; i < t.n; i++)
+        (void)kill(t.pids[i], signo);
+}

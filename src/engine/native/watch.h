@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Looking at a box from outside, through /proc: the supervised grade of limits, for users who have
+ * no cgroup of their own. Every process of a box descends from its init (orphans come back to it), so
+ * the tree below init is the whole box.
+ */
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct box_usage;
+
+/* Does this kernel list children (CONFIG_PROC_CHILDREN)? */
+bool watch_is_possible(void);
+
+/* Processes, memory (private and tmpfs pages, shared ones once) and CPU time of the tree. */
+void watch_tree(pid_t init, struct box_usage *ret);
+/* Only the CPU time. */
+void watch_cpu(pid_t init, struct box_usage *ret);
+
+/* Sends a signal to every process below init, which itself is spared. */
+void watch_signal(pid_t init, int signo);

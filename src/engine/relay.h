@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * One direction of a byte stream between the caller and a box.
+ *
+ * A box never gets the caller's own file or terminal as a descriptor: through /proc/self/fd it could
+ * open it again with more rights than it was given. It gets a pipe (or its own terminal), and we carry
+ * the bytes. Only pipes and /dev/null pass as they are.
+ */
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/limits.h"
+
+struct tty_filter;
+
+struct relay {
+    int from, to;   /* -1: this end is done */
+    bool own_from, own_to;
+    char *data;     /* LIMIT_RELAY_CHUNK bytes, made on first use */
+    uint32_t start, end;
+    uint64_t bytes; /* carried so far */
+    struct tty_filter *filter; /* what goes to a terminal, or NULL */
+};
+
+#define RELAY_EMPTY {.from = -1, .to = -1}
+
+/* May this descriptor of the caller's be handed to a box as it is? */
+bool relay_can_pass(int fd);
+
+bool relay_is_done(const struct relay *r);
+/* The poll entry that this relay waits for; fd -1 if it waits for nothing. */
+struct pollfd relay_wants(const struct relay *r);
+/* Moves what can be moved, at most `allowance` more bytes; -errno only if the relay is broken. */
+int relay_move(struct relay *r, uint64_t allowance);
+void relay_done(struct relay *r);
