@@ -16,6 +16,7 @@
         S##_free(*p);                          \
     }
 
+/* Moves a value out of var, which must be a plain name: it is evaluated twice. */
 #define TAKE(var, empty)                \
     ({                                  \
         __typeof__(var) taken_ = (var); \

@@ -190,6 +190,17 @@ void cgroup_base_done(struct cgroup_base *b)
     b->kind = CGROUP_NONE;
 }
 
+void cgroup_base_release(struct cgroup_base *b)
+{
+    for (int i = 0; i < CG_COUNT && geteuid() == 0; i++) {
+        autoclose int up = b->dirs[i] < 0 ? -1 : openat(b->dirs[i], "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        if (up >= 0 && (b->kind == CGROUP_V1 || i == 0))
+            (void)unlinkat(up, CGROUP_FOLDER, AT_REMOVEDIR);
+    }
+    cgroup_base_done(b);
+}
+
 /* ---- groups ---- */
 
 int cgroup_make(const struct cgroup_base *base, const char *name, unsigned need, struct cgroup_set *ret)

@@ -37,6 +37,8 @@ struct cgroup_set {
  */
 void cgroup_find(bool own, struct cgroup_base *ret);
 void cgroup_base_done(struct cgroup_base *b);
+/* The same, and takes root's own folder away if no box of anybody is left in it. */
+void cgroup_base_release(struct cgroup_base *b);
 
 /* Makes the groups that `need` (bits of 1 << CG_*) asks for. On failure nothing is left. */
 int cgroup_make(const struct cgroup_base *base, const char *name, unsigned need, struct cgroup_set *ret);

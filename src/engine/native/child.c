@@ -321,7 +321,7 @@ static long make_dir(int at, const char *path, uint64_t mode)
 }
 
 /* Every missing folder of a path: on the mount that is there, or on the root's writable handle. */
-static long do_dirs(const struct child_state *st, const char *path)
+static long do_dirs(struct child_state *st, const char *path)
 {
     char part[LIMIT_PATH];
     size_t n = length(path);
@@ -336,8 +336,11 @@ static long do_dirs(const struct child_state *st, const char *path)
             continue;
         part[i] = 0;
         r = make_dir(st->root, part, 0755);
-        if (r == EROFS_ && st->writer >= 0)
+        if (r == EROFS_ && st->writer >= 0) {
             r = make_dir(st->writer, part, 0755);
+            if (r >= 0 && st->n_made < sizeof(st->made) / sizeof(*st->made))
+                st->made[st->n_made++] = (uint16_t)i;
+        }
         if (r < 0 && r != EEXIST_) {
             int fd = open_plain(st->root, part, O_PATH | O_DIRECTORY, 0);
 
@@ -348,6 +351,20 @@ static long do_dirs(const struct child_state *st, const char *path)
         part[i] = path[i];
     }
     return 0;
+}
+
+void child_unmake_dirs(struct child_state *st, const char *path)
+{
+    char part[LIMIT_PATH];
+
+    while (st->n_made) {
+        size_t n = st->made[--st->n_made];
+
+        for (size_t i = 0; i < n; i++)
+            part[i] = path[i];
+        part[n] = 0;
+        (void)sys_call(__NR_unlinkat, st->writer, part, AT_REMOVEDIR);
+    }
 }
 
 static long do_link(const struct child_state *st, const struct step *s)
@@ -495,6 +512,20 @@ static long do_scratch_dir(const struct child_state *st, const struct step *s)
     return attach_new(st, mount, s->a);
 }
 
+static long do_scratch_size(const struct child_state *st, const struct step *s)
+{
+    char text[24];
+    long fs = sys_call(__NR_fspick, st->root, s->a, FSPICK_CLOEXEC | FSPICK_SYMLINK_NOFOLLOW), r;
+
+    if (fs < 0)
+        return fs;
+    r = config(fs, "size", decimal(s->u, text));
+    if (r >= 0)
+        r = sys_call(__NR_fsconfig, fs, FSCONFIG_CMD_RECONFIGURE, 0, 0, 0);
+    sys_call(__NR_close, fs);
+    return r;
+}
+
 static long do_copy(const struct child_state *st, const struct step *s)
 {
     int from = open_plain(st->root, s->b, O_PATH | O_DIRECTORY, 0), mount;
@@ -519,6 +550,13 @@ static long do_loopback(void)
 }
 
 /* ---- steps: slots ---- */
+
+int child_new_net(void)
+{
+    long r = sys_call(__NR_unshare, CLONE_NEWNET);
+
+    return (int)(r < 0 ? r : do_loopback());
+}
 
 static int open_ns(const char *path)
 {
@@ -547,36 +585,67 @@ static long back_to_template(struct child_state *st)
 }
 
 /*
- * The namespaces of the next box, all but its processes. The /proc of the template belongs to the
- * slot's own pid namespace: it must be there when the new one is made (the kernel demands a visible
- * proc for that) and is taken away before the new one takes its place.
+ * Has nothing ever gone over this network namespace's loopback? Then it cannot be told from a new one:
+ * sockets died with their processes, and nobody inside could change anything else.
  */
+static bool net_is_untouched(void)
+{
+    char text[1024], *p = text;
+    long fd = sys_call(__NR_openat, AT_FDCWD, "/proc/self/net/dev", O_RDONLY | O_CLOEXEC), n;
+
+    if (fd < 0)
+        return false;
+    n = sys_call(__NR_read, fd, text, sizeof(text) - 1);
+    sys_call(__NR_close, fd);
+    if (n <= 0)
+        return false;
+    text[n] = 0;
+    while (*p && !(p[0] == 'l' && p[1] == 'o' && p[2] == ':'))
+        p++;
+    if (!*p)
+        return false;
+    for (p += 3; *p; p++) /* every counter of lo is 0 */
+        if (*p >= '1' && *p <= '9')
+            return false;
+    return true;
+}
+
+/* The namespaces of the next box, all but its processes. */
 static long do_park(struct child_state *st)
 {
     unsigned long flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC;
-    bool net = st->fresh_net;
-    int proc;
+    bool net, first = st->template_ns < 0; /* the first one comes with the slot */
     long r = back_to_template(st);
 
+    net = st->fresh_net || !net_is_untouched();
     if (r >= 0)
-        r = sys_call(__NR_unshare, net ? flags | CLONE_NEWNET : flags);
-    if (r >= 0 && net)
-        r = do_loopback();
+        r = sys_call(__NR_unshare, flags);
+    if (r >= 0 && net && !first)
+        r = child_new_net();
     if (r < 0)
         return r;
-    st->fresh_net = false;
+    st->net_is_new = net || first;
     st->parked_ns = open_ns("/proc/self/ns/mnt");
     if (st->parked_ns < 0)
         return st->parked_ns;
     drop_fd(&st->root);
-    st->root = (int)sys_call(__NR_openat, AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (st->root < 0)
-        return st->root;
-    proc = new_proc();
+    return st->root = (int)sys_call(__NR_openat, AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/*
+ * A proc shows the pid namespace of whoever mounts it, so this runs in the box's first process. The
+ * slot's own must be there when the new one is made (the kernel demands a visible proc for that) and is
+ * taken away before the new one takes its place.
+ */
+static long do_proc_instead(const struct child_state *st, const struct step *s)
+{
+    int proc = new_proc();
+    long r;
+
     if (proc < 0)
         return proc;
     r = sys_call(__NR_umount2, "/proc", MNT_DETACH);
-    return r < 0 ? r : attach_new(st, proc, "proc");
+    return r < 0 ? r : attach_new(st, proc, s->a);
 }
 
 /* ---- steps: the way down ---- */
@@ -641,6 +710,8 @@ static long do_stdio(struct child_state *st)
 
     /* First out of the way, so that none stands where another must go. */
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        if (*all[i] < 0)
+            continue; /* a slot has no report pipe: it shares the child's memory */
         r = sys_call(__NR_fcntl, *all[i], F_DUPFD_CLOEXEC, 64);
         if (r < 0)
             return r;
@@ -656,14 +727,15 @@ static long do_stdio(struct child_state *st)
         r = keep(st->control, KEEP_CONTROL, 0);
     if (r >= 0)
         r = keep(st->init, KEEP_INIT, O_CLOEXEC);
-    if (r >= 0)
+    if (r >= 0 && st->report >= 0)
         r = keep(st->report, KEEP_REPORT, O_CLOEXEC);
     if (r < 0)
         return r;
     st->init = KEEP_INIT;
-    st->report = KEEP_REPORT;
     st->root = -1;
-    return sys_call(__NR_close_range, KEEP_END, ~0U, 0);
+    if (st->report >= 0)
+        st->report = KEEP_REPORT;
+    return sys_call(__NR_close_range, st->report >= 0 ? KEEP_END : KEEP_REPORT, ~0U, 0);
 }
 
 static long do_landlock(const struct step *s)
@@ -732,6 +804,8 @@ static long do_step(struct child_state *st, const struct step *s)
         return do_loopback();
     case OP_PARK:
         return do_park(st);
+    case OP_PROC_INSTEAD:
+        return do_proc_instead(st, s);
     case OP_MASK:
         return do_mask(st, s);
     case OP_READ_ONLY:
@@ -742,6 +816,8 @@ static long do_step(struct child_state *st, const struct step *s)
         return do_scratch(st, s);
     case OP_SCRATCH_DIR:
         return do_scratch_dir(st, s);
+    case OP_SCRATCH_SIZE:
+        return do_scratch_size(st, s);
     case OP_COPY:
         return do_copy(st, s);
     case OP_SEAL:

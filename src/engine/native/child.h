@@ -15,8 +15,11 @@ struct child_state {
     int maps_ready;             /* read end: a byte says that the parent has written the id maps */
     int control, init, report;  /* what init inherits, and where a failing step is told */
     int host_ns, template_ns, parked_ns, own_pid_ns; /* slots only */
+    uint16_t made[48]; /* lengths of the paths that OP_DIRS made on the writable handle */
+    uint32_t n_made;
     bool cold;
     bool fresh_net;  /* slots: the next box gets a new network namespace */
+    bool net_is_new; /* slots: no box has had the one that is parked */
 };
 
 /* Told over the report pipe when a step fails; end-of-file means that init runs. */
@@ -30,6 +33,12 @@ void child_state_init(struct child_state *st);
 /* Walks the steps of stages first to last. Returns 0, or -errno with *ret_step set. */
 int child_walk(struct child_state *st, const struct launch_plan *plan, enum stage first, enum stage last,
                uint32_t *ret_step);
+
+/* A network namespace of its own, with its loopback up. */
+int child_new_net(void);
+
+/* Takes away what OP_DIRS made for a box that is gone. */
+void child_unmake_dirs(struct child_state *st, const char *path);
 
 /* Clones the tree at an absolute path whose object must be dev:ino (0: any); its descriptor or -errno. */
 int child_clone_tree(const char *path, uint64_t dev, uint64_t ino, uint64_t attrs);

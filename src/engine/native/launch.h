@@ -12,7 +12,7 @@ struct error;
 
 struct launch {
     const struct launch_plan *plan;
-    const struct host_facts *facts;
+    struct host_facts *facts;
     struct child_state state;
     int cgroup_fd; /* v2: born in this group; else -1 */
     int (*main)(struct launch *l, int report_fd); /* what the child does; NULL: all stages, then init */

@@ -35,6 +35,8 @@
 #include "engine/native/watch.h"
 #include "wire/wire.h"
 
+#define SPAWNER_WAIT_MS 3000
+
 /* ---- limits ---- */
 
 unsigned native_controllers(const struct box_limits *l)
@@ -161,6 +163,11 @@ static int make_groups(const struct box_spec *spec, struct native_box *nb, struc
 
     (void)snprintf(name, sizeof(name), "box-%.12s-%d", nb->box.id, (int)getpid());
     r = cgroup_make(&nb->base, name, native_controllers(&spec->limits), &nb->groups);
+    for (int i = 0; i < 8 && r == -ENOENT; i++) { /* whoever ended last just took the folder away */
+        cgroup_base_done(&nb->base);
+        cgroup_find(false, &nb->base);
+        r = cgroup_make(&nb->base, name, native_controllers(&spec->limits), &nb->groups);
+    }
     if (r < 0)
         return error_sys(err, r, "make cgroup '%s'", name);
     r = cgroup_set_limits(&nb->groups, &spec->limits);
@@ -232,6 +239,27 @@ int native_start_here(const struct box_spec *spec, struct native_box *nb, struct
     return r;
 }
 
+/*
+ * For the next time; and for this time too where only the spawner can get a cgroup (an ordinary user
+ * under systemd) and the run was denied for lack of one.
+ */
+static int wake_spawner(const struct box_spec *spec, struct native_box *nb, int r, struct error *err)
+{
+    slot_client_wake();
+    for (int i = 0; r == -ERR_DENIED && i < SPAWNER_WAIT_MS / 20; i++) {
+        struct error again;
+        int taken;
+
+        (void)usleep(20000);
+        taken = slot_client_start(spec, nb, &again);
+        if (taken)
+            r = taken;
+        if (taken < 0)
+            *err = again;
+    }
+    return r;
+}
+
 static int native_start(const struct box_spec *spec, struct box **ret, struct error *err)
 {
     autoptr(native_box) nb = native_box_new();
@@ -239,8 +267,11 @@ static int native_start(const struct box_spec *spec, struct box **ret, struct er
 
     if (spec->use_spawner)
         r = slot_client_start(spec, nb, err);
-    if (r == 0)
+    if (r == 0) {
         r = native_start_here(spec, nb, err);
+        if (spec->use_spawner)
+            r = wake_spawner(spec, nb, r, err);
+    }
     if (r < 0)
         return r;
     *ret = &TAKE_PTR(nb)->box;
@@ -319,6 +350,8 @@ static const char *failed_at(int at)
     }
 }
 
+static int native_kill(struct box *b);
+
 static int native_next_event(struct box *b, struct box_event *ret, struct error *err)
 {
     struct wire_reply m;
@@ -326,8 +359,10 @@ static int native_next_event(struct box *b, struct box_event *ret, struct error 
     ssize_t n = fd_recv(b->control_fd, &m, sizeof(m), &fd, 1);
 
     *ret = (struct box_event){.kind = BOX_GONE, .pty_fd = -1};
-    if (n == 0 || n == -ECONNRESET)
-        return 0;
+    if (n == 0 || n == -ECONNRESET) {
+        (void)native_kill(b);
+        return native(b)->failure[0] ? error_set(err, ERR_SYS, "%s", native(b)->failure) : 0;
+    }
     if (n != (ssize_t)sizeof(m))
         return error_sys(err, n < 0 ? (int)n : -EBADMSG, "read from init");
     switch (m.type) {
@@ -423,8 +458,11 @@ static void native_destroy(struct box *b)
     struct native_box *nb = native(b);
 
     (void)native_kill(b);
-    if (nb->slot_fd < 0 && nb->base.kind != CGROUP_NONE)
+    if (nb->base.kind != CGROUP_NONE) {
+        cgroup_remove(&nb->groups);
         cgroup_sweep(&nb->base);
+        cgroup_base_release(&nb->base);
+    }
     native_box_free(nb);
 }
 

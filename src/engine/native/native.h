@@ -15,6 +15,7 @@ struct native_box {
     struct cgroup_set groups;
     struct box_usage at_start; /* counters that a slot's group had before */
     struct box_usage final;
+    char failure[512]; /* why a slot's box never had an init, or "" */
 };
 
 void native_box_free(struct native_box *nb);

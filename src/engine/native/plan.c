@@ -19,6 +19,11 @@
 #define MEMLOCK_MAX  (8u << 20)
 #define MSGQUEUE_MAX (800u << 10)
 #define SIGNALS_MAX  4096
+/*
+ * The supervisor kills at the limit and can say so; a failing malloc says nothing. This is the
+ * stop for what grows faster than it looks.
+ */
+#define SPARE_DATA   (256u << 20)
 
 static struct step *add(struct launch_plan *p, enum stage stage, enum step_op op)
 {
@@ -213,7 +218,7 @@ static void plan_dev(struct launch_plan *p, int first_reg)
 static void plan_made_root(const struct box_spec *spec, const struct host_facts *f,
                            struct launch_plan *p)
 {
-    static const char *const empty[] = {"proc", "sys", "tmp", "run", "home", "root"};
+    static const char *const empty[] = {"proc", "sys", "tmp", "run", "home", "root", "workspace"};
     int first_device;
 
     plan_workspace_tree(f, spec, p);
@@ -258,10 +263,11 @@ static void plan_kernel_files(const struct box_spec *spec, const struct host_fac
     add(p, STAGE_TEMPLATE, OP_LOOPBACK);
     add(p, STAGE_TEMPLATE, OP_WRITER)->only = FOR_SLOT;
     add(p, STAGE_PARK, OP_PARK)->only = FOR_SLOT;
+    add_path(p, STAGE_INSIDE, OP_PROC_INSTEAD, "proc")->only = FOR_SLOT;
     for (size_t i = 0; i < f->n_masks; i++)
-        add_path(p, STAGE_PARK, OP_MASK, f->masks[i])->u = f->mask_is_dir[i];
-    add_path(p, STAGE_PARK, OP_READ_ONLY, "proc/sys")->u = 1;
-    add(p, STAGE_PARK, OP_HOSTNAME)->a = BOX_HOSTNAME;
+        add_path(p, STAGE_INSIDE, OP_MASK, f->masks[i])->u = f->mask_is_dir[i];
+    add_path(p, STAGE_INSIDE, OP_READ_ONLY, "proc/sys")->u = 1;
+    add(p, STAGE_INSIDE, OP_HOSTNAME)->a = BOX_HOSTNAME;
     belt(p, BELT_MOUNT_NS);
     belt(p, BELT_PID_NS);
     belt(p, BELT_NET_NS);
@@ -273,7 +279,7 @@ static void plan_kernel_files(const struct box_spec *spec, const struct host_fac
 
 static void scratch_dir(struct launch_plan *p, const char *where, uint64_t mode)
 {
-    struct step *s = add_path(p, STAGE_PARK, OP_SCRATCH_DIR, where);
+    struct step *s = add_path(p, STAGE_INSIDE, OP_SCRATCH_DIR, where);
     size_t n = strlen(where);
     char name[128];
 
@@ -288,7 +294,7 @@ static void scratch_dir(struct launch_plan *p, const char *where, uint64_t mode)
 /* One tmpfs for everything the box may fill, so that one size bounds it all (RL-04). */
 static void plan_scratch(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
 {
-    add_path(p, STAGE_PARK, OP_SCRATCH, "run")->u = spec->limits.tmp_bytes;
+    add_path(p, STAGE_INSIDE, OP_SCRATCH, "run")->u = spec->limits.tmp_bytes;
     scratch_dir(p, "tmp", 01777);
     if (!f->no_var_tmp)
         scratch_dir(p, "var/tmp", 01777);
@@ -298,7 +304,7 @@ static void plan_scratch(const struct box_spec *spec, const struct host_facts *f
             if (f->hide_is_dir[i])
                 scratch_dir(p, f->hides[i], 0755);
             else
-                add_path(p, STAGE_PARK, OP_MASK, f->hides[i])->u = 0;
+                add_path(p, STAGE_INSIDE, OP_MASK, f->hides[i])->u = 0;
         }
     }
     scratch_dir(p, "run", 0755); /* last: it covers the place where the tmpfs itself stands */
@@ -308,13 +314,10 @@ static void plan_workspace(const struct box_spec *spec, const struct host_facts 
 {
     const char *path = spec->workspace_path + 1;
 
-    if (spec->root != ROOT_HOST_RO || !f->has_workspace_dir)
-        add_path(p, STAGE_WORK, OP_DIRS, path);
+    add_path(p, STAGE_WORK, OP_DIRS, path);
     add_path(p, STAGE_WORK, OP_ATTACH, path)->reg = TREE_WORKSPACE;
-    if (strcmp(path, "workspace") != 0 && (spec->root != ROOT_HOST_RO || f->has_workspace_dir)) {
-        add_path(p, STAGE_WORK, OP_DIRS, "workspace");
+    if (strcmp(path, "workspace") != 0 && (spec->root != ROOT_HOST_RO || f->has_workspace_dir))
         add_path(p, STAGE_WORK, OP_COPY, "workspace")->b = path;
-    }
     if (spec->root == ROOT_HOST_RO)
         for (size_t i = 0; i < f->n_hides; i++)
             if (f->hide_is_dir[i] && strcmp(f->hides[i], "tmp") != 0)
@@ -346,7 +349,7 @@ static void plan_rlimits(const struct box_spec *spec, const struct host_facts *f
     if (l->cpu_usec)
         rlimit(p, RLIMIT_CPU, (l->cpu_usec + 999999) / 1000000 + 1);
     if (l->memory_bytes && f->grades[LIMIT_MEMORY] == GRADE_SUPERVISED)
-        rlimit(p, RLIMIT_DATA, l->memory_bytes);
+        rlimit(p, RLIMIT_DATA, 4 * l->memory_bytes + SPARE_DATA);
     /* One more than allowed, and init: a box over its limit is seen before the kernel stops it. */
     if (l->pids && f->ids == IDS_ONE)
         rlimit(p, RLIMIT_NPROC, (uint64_t)l->pids + 2);
@@ -386,13 +389,24 @@ static void plan_drop(const struct box_spec *spec, const struct host_facts *f, s
     belt(p, BELT_SECCOMP);
 }
 
-int plan_make(const struct box_spec *spec, const struct host_facts *facts, struct launch_plan *plan,
-              struct error *err)
+static void plan_clear(struct launch_plan *plan)
 {
     plan->n_steps = plan->text_len = 0;
     plan->belts = 0;
     plan->overflow = false;
+}
 
+static int plan_check(const struct launch_plan *plan, struct error *err)
+{
+    if (plan->overflow)
+        return error_set(err, ERR_TOO_LARGE, "plan of the box: more than %u steps", LIMIT_STEPS);
+    return 0;
+}
+
+int plan_make(const struct box_spec *spec, const struct host_facts *facts, struct launch_plan *plan,
+              struct error *err)
+{
+    plan_clear(plan);
     plan_ids(spec, facts, plan);
     if (spec->root == ROOT_HOST_RO)
         plan_host_ro(spec, facts, plan);
@@ -402,9 +416,18 @@ int plan_make(const struct box_spec *spec, const struct host_facts *facts, struc
     plan_scratch(spec, facts, plan);
     plan_workspace(spec, facts, plan);
     plan_drop(spec, facts, plan);
-    if (plan->overflow)
-        return error_set(err, ERR_TOO_LARGE, "plan of the box: more than %u steps", LIMIT_STEPS);
-    return 0;
+    return plan_check(plan, err);
+}
+
+int plan_request(const struct box_spec *spec, const struct host_facts *facts, uint64_t slot_tmp_bytes,
+                 struct launch_plan *plan, struct error *err)
+{
+    plan_clear(plan);
+    if (spec->limits.tmp_bytes != slot_tmp_bytes)
+        add_path(plan, STAGE_WORK, OP_SCRATCH_SIZE, "tmp")->u = spec->limits.tmp_bytes;
+    plan_workspace(spec, facts, plan);
+    plan_drop(spec, facts, plan);
+    return plan_check(plan, err);
 }
 
 /* ---- words for people ---- */
@@ -433,11 +456,13 @@ static const char *const op_text[OP_COUNT] = {
     [OP_NO_NESTED] = "forbid nested user namespaces",
     [OP_LOOPBACK] = "bring the box's loopback up",
     [OP_PARK] = "make the next box's namespaces",
+    [OP_PROC_INSTEAD] = "mount a fresh proc on",
     [OP_MASK] = "mask",
     [OP_READ_ONLY] = "make read-only",
     [OP_HOSTNAME] = "set the host name",
     [OP_SCRATCH] = "mount scratch space on",
     [OP_SCRATCH_DIR] = "mount scratch folder on",
+    [OP_SCRATCH_SIZE] = "set the size of",
     [OP_COPY] = "mount the workspace also on",
     [OP_SEAL] = "make the root read-only",
     [OP_KEYRING] = "join a new session keyring",
@@ -456,7 +481,7 @@ static const char *const op_text[OP_COUNT] = {
 
 const char *stage_name(enum stage s)
 {
-    static const char *const names[] = {"template", "park", "work", "drop"};
+    static const char *const names[] = {"template", "park", "inside", "work", "drop"};
 
     return names[s];
 }

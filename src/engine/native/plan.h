@@ -7,9 +7,10 @@
  * steps out. child.c walks the steps between clone and exec; `clawden-sandbox explain` prints them;
  * unit tests compare them without privileges.
  *
- * Steps stand in four stages. A box built in place walks all of them in one child. A slot (slot.h)
- * walks TEMPLATE once and PARK before a request is there, so that only WORK and DROP are left to do
- * when it comes. Steps that only one of the two needs carry `only`.
+ * Steps stand in five stages. A box built in place walks all of them in one child. A slot (slot.h)
+ * walks TEMPLATE once, PARK before each box, and INSIDE in a process of that box's own pid namespace, all
+ * before a request is there, so that only WORK and DROP are left to do when it comes. Steps that only
+ * one of the two needs carry `only`.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +20,7 @@
 
 struct sock_fprog;
 
-enum stage { STAGE_TEMPLATE, STAGE_PARK, STAGE_WORK, STAGE_DROP };
+enum stage { STAGE_TEMPLATE, STAGE_PARK, STAGE_INSIDE, STAGE_WORK, STAGE_DROP };
 enum only { FOR_BOTH, FOR_COLD, FOR_SLOT };
 
 enum step_op {
@@ -45,12 +46,14 @@ enum step_op {
     OP_WRITER,       /* keep a writable handle on the root, then make it read-only */
     OP_NO_NESTED,    /* no user namespaces inside */
     OP_LOOPBACK,     /* lo up */
-    OP_PARK,         /* namespaces of the next box, with its own /proc */
+    OP_PARK,         /* namespaces of the next box */
+    OP_PROC_INSTEAD, /* its own /proc in the place of the slot's */
     OP_MASK,         /* hide file or folder a of /proc */
     OP_READ_ONLY,    /* make the mount at a read-only; u: make it a mount first */
     OP_HOSTNAME,
     OP_SCRATCH,      /* the box's writable tmpfs, u bytes; its folders are attached by OP_SCRATCH_DIR */
     OP_SCRATCH_DIR,  /* b: name in it, a: where it goes, u: mode */
+    OP_SCRATCH_SIZE, /* u bytes instead of what the slot was made with */
     OP_COPY,         /* attach another clone of the mount at b to a */
     OP_SEAL,         /* make the root read-only */
     OP_KEYRING,
@@ -131,6 +134,9 @@ struct launch_plan {
 /* Fills plan; fails only if it does not fit. */
 int plan_make(const struct box_spec *spec, const struct host_facts *facts, struct launch_plan *plan,
               struct error *err);
+/* Only the stages WORK and DROP: what a slot still has to do when a request comes. */
+int plan_request(const struct box_spec *spec, const struct host_facts *facts, uint64_t slot_tmp_bytes,
+                 struct launch_plan *plan, struct error *err);
 
 /* "mount a fresh /proc", "bind '/usr' read-only": for errors and for explain. */
 const char *step_describe(const struct step *s, char *text, size_t size);

@@ -1,9 +1,331 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/state.h"
+#include "engine/native/ids.h"
+#include "engine/native/landlock.h"
 #include "engine/native/native.h"
-int slot_client_start(const struct box_spec *spec, struct native_box *nb, struct error *err)
+#include "engine/native/slot.h"
+
+#define TAKEN_MS   50    /* a slot that is free answers in microseconds; after this it is not */
+#define STARTED_MS 10000 /* building is bounded too: a slot that hangs is an error, not a wait */
+
+/* ---- connecting ---- */
+
+/* Slots serve the common case; anything else is built in place. */
+static bool fits_a_slot(const struct box_spec *spec)
 {
-    (void)spec; (void)nb; (void)err;
+    return spec->root == ROOT_HOST && spec->uid == 1000 && spec->gid == 1000 && spec->workspace_fd >= 0 &&
+           getpriority(PRIO_PROCESS, 0) == 0; /* a slot does not have the caller's priority */
+}
+
+/* Only a spawner of this very user is talked to. */
+static bool is_ours(int fd)
+{
+    struct ucred peer;
+    socklen_t n = sizeof(peer);
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && peer.uid == geteuid();
+}
+
+static int connect_spawner(void)
+{
+    autoclose int dir = -1, fd = -1;
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct error ignored;
+
+    dir = state_open_runtime(&ignored);
+    if (dir < 0)
+        return -EACCES;
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    (void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/" SLOT_SOCKET, dir);
+    if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+        return -errno; /* EAGAIN: so many are waiting already that building is faster */
+    if (!is_ours(fd))
+        return -EPERM;
+    (void)fcntl(fd, F_SETFL, 0);
+    return TAKE_FD(fd);
+}
+
+/* ---- the conversation ---- */
+
+static bool wait_readable(int fd, int ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int n;
+
+    do {
+        n = poll(&p, 1, ms);
+    } while (n < 0 && errno == EINTR);
+    return n > 0;
+}
+
+static int send_request(int fd, const struct box_spec *spec, const enum grade *grades, int control)
+{
+    static struct slot_request q;
+    struct stat st;
+
+    if (fstat(spec->workspace_fd, &st) < 0)
+        return -errno;
+    q = (struct slot_request){.type = SLOT_REQUEST,
+                              .limits = spec->limits,
+                              .workspace_ro = spec->workspace_ro,
+                              .fresh_net = spec->fresh_net || spec->multi_tenant,
+                              .ws_dev = st.st_dev,
+                              .ws_ino = st.st_ino};
+    memcpy(q.grades, grades, sizeof(q.grades));
+    slot_build_id(q.build);
+    (void)snprintf(q.ws_path, sizeof(q.ws_path), "%s", spec->workspace_path);
+    return fd_send(fd, &q, sizeof(q), &control, 1);
+}
+
+/* The descriptors of TAKEN: cgroup folders in order, then the id map. */
+static int sort_taken(const struct slot_reply *r, int *fds, struct native_box *nb)
+{
+    int n = 0;
+
+    nb->groups.kind = (enum cgroup_kind)r->cgroup_kind;
+    for (int i = 0; i < CG_COUNT; i++)
+        if (r->controllers & 1u << i)
+            nb->groups.dirs[i] = fds[n++];
+    return r->range_base && n < 4 ? fds[n] : -1;
+}
+
+static int send_tree(const struct box_spec *spec, const struct slot_reply *taken, int id_map,
+                     struct native_box *nb, struct error *err)
+{
+    uint32_t type = SLOT_WORKSPACE;
+    autoclose int own_map = -1, tree = -1;
+    struct stat st;
+    int r;
+
+    if (!taken->range_base)
+        return 0;
+    if (fstat(spec->workspace_fd, &st) < 0)
+        return error_sys(err, -errno, "look at workspace '%s'", spec->workspace_path);
+    if (st.st_uid != 0 || st.st_gid != 0) { /* the slot's map is for root's own files */
+        own_map = ids_make_map(st.st_uid, st.st_gid, taken->range_base + spec->uid, taken->range_base + spec->gid);
+        if (own_map < 0)
+            return error_sys(err, own_map, "make the id map of workspace '%s'", spec->workspace_path);
+        id_map = own_map;
+    }
+    tree = ids_map_tree(spec->workspace_fd, id_map, spec->workspace_ro);
+    if (tree < 0)
+        return error_sys(err, tree, "map the owner of workspace '%s' (does its file system support id-mapped mounts?)",
+                         spec->workspace_path);
+    r = fd_send(nb->slot_fd, &type, sizeof(type), &tree, 1);
+    return r < 0 ? error_sys(err, r, "send the workspace to the slot") : 0;
+}
+
+static int set_limits(const struct box_spec *spec, struct native_box *nb, struct error *err)
+{
+    struct box_limits l = spec->limits;
+    int r;
+
+    if (l.pids)
+        l.pids += SLOT_PIDS;
+    if (nb->groups.dirs[CG_MEMORY] >= 0 && nb->groups.kind == CGROUP_V1)
+        (void)fd_write_text(nb->groups.dirs[CG_MEMORY], "memory.max_usage_in_bytes", "0");
+    r = cgroup_set_limits(&nb->groups, &l);
+    if (r < 0)
+        return error_sys(err, r, "set the limits of the slot's cgroup");
+    cgroup_usage(&nb->groups, &nb->at_start);
     return 0;
 }
-void slot_client_finish(struct native_box *nb) { (void)nb; }
-void slot_client_wake(void) {}
+
+/* The pid of the box's init as this process sees it; the slot only knows its own view. */
+static pid_t pid_of(int pidfd)
+{
+    char path[48], text[512], *p;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+    if (fd_read_text(AT_FDCWD, path, text, sizeof(text)) <= 0)
+        return 0;
+    p = strstr(text, "\nPid:");
+    return p ? (pid_t)strtol(p + 5, NULL, 10) : 0;
+}
+
+static int await_started(struct native_box *nb, struct error *err)
+{
+    struct slot_reply r;
+    ssize_t n;
+
+    if (!wait_readable(nb->slot_fd, STARTED_MS))
+        return error_set(err, ERR_TIMEOUT, "the spawner's slot does not answer: stop it with 'clawden-spawn --stop'");
+    n = fd_recv(nb->slot_fd, &r, sizeof(r), &nb->pidfd, 1);
+    if (n != (ssize_t)sizeof(r))
+        return error_set(err, ERR_SYS, "the spawner's slot died while it made the box");
+    if (r.type == SLOT_FAILED) {
+        r.why[sizeof(r.why) - 1] = 0;
+        (void)error_set(err, ERR_SYS, "%s", r.why);
+        err->sys = r.sys;
+        return -ERR_SYS;
+    }
+    if (r.type != SLOT_STARTED || nb->pidfd < 0)
+        return error_set(err, ERR_INVALID, "the spawner's slot sent an unknown message (%u)", r.type);
+    nb->box.belts = r.belts;
+    nb->box.init_pid = pid_of(nb->pidfd);
+    return 0;
+}
+
+/* Which grades this slot can give; 0 if they are not enough, so that the reason is found in place. */
+static bool grade_slot(const struct box_spec *spec, struct native_box *nb, struct error *err)
+{
+    struct cgroup_base base = {.kind = nb->groups.kind};
+    struct host_facts facts = {.landlock_abi = landlock_abi()};
+
+    memcpy(base.dirs, nb->groups.dirs, sizeof(base.dirs));
+    return native_grade(spec, &base, &facts, nb->box.grades, err) >= 0;
+}
+
+static void forget(struct native_box *nb)
+{
+    close_fd(&nb->slot_fd);
+    close_fd(&nb->box.control_fd);
+    for (int i = 0; i < CG_COUNT; i++)
+        close_fd(&nb->groups.dirs[i]);
+    nb->groups.kind = CGROUP_NONE;
+}
+
+int slot_client_start(const struct box_spec *spec, struct native_box *nb, struct error *err)
+{
+    int pair[2], fds[4] = {-1, -1, -1, -1}, r;
+    autoclose int inner = -1, id_map = -1;
+    enum grade grades[LIMIT_KINDS];
+    struct slot_reply taken;
+
+    if (!fits_a_slot(spec))
+        return 0;
+    nb->slot_fd = connect_spawner();
+    if (nb->slot_fd < 0) {
+        nb->slot_fd = -1;
+        return 0;
+    }
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return error_sys(err, -errno, "make the control socket");
+    nb->box.control_fd = pair[0];
+    inner = pair[1];
+    for (int i = 0; i < LIMIT_KINDS; i++)
+        grades[i] = GRADE_SUPERVISED; /* RLIMITs as if there were no cgroup: they cost nothing */
+    if (send_request(nb->slot_fd, spec, grades, inner) < 0 || !wait_readable(nb->slot_fd, TAKEN_MS) ||
+        fd_recv(nb->slot_fd, &taken, sizeof(taken), fds, 4) != (ssize_t)sizeof(taken) ||
+        taken.type != SLOT_TAKEN) {
+        forget(nb);
+        return 0; /* nothing has happened: build it in place */
+    }
+    id_map = sort_taken(&taken, fds, nb);
+    if (!grade_slot(spec, nb, err)) {
+        forget(nb);
+        return 0;
+    }
+    r = set_limits(spec, nb, err);
+    if (r >= 0)
+        r = send_tree(spec, &taken, id_map, nb, err);
+    if (r >= 0)
+        r = await_started(nb, err);
+    if (r < 0)
+        return r;
+    nb->box.from_slot = true;
+    return 1;
+}
+
+void slot_client_finish(struct native_box *nb)
+{
+    struct slot_reply r = {0};
+    struct box_usage u = {0};
+
+    if (wait_readable(nb->slot_fd, STARTED_MS))
+        (void)fd_recv(nb->slot_fd, &r, sizeof(r), NULL, 0);
+    cgroup_usage(&nb->groups, &u);
+    u.oom_kills -= nb->at_start.oom_kills;
+    u.forks_refused -= nb->at_start.forks_refused;
+    u.cpu_usec = r.cpu_usec;
+    if (!u.peak_is_whole_box)
+        u.peak_bytes = r.max_rss_kib * 1024;
+    nb->final = u;
+    if (r.sys)
+        (void)snprintf(nb->failure, sizeof(nb->failure), "%.511s", r.why);
+    for (int i = 0; i < CG_COUNT; i++) /* the slot's, not ours to remove */
+        close_fd(&nb->groups.dirs[i]);
+    nb->groups.kind = CGROUP_NONE;
+}
+
+/* ---- starting one for the next time ---- */
+
+static bool has_user_manager(void)
+{
+    const char *xdg = getenv("XDG_RUNTIME_DIR");
+    char path[LIMIT_PATH];
+
+    if (!xdg || geteuid() == 0)
+        return false;
+    (void)snprintf(path, sizeof(path), "%s/systemd/private", xdg);
+    return access(path, F_OK) == 0 && access("/usr/bin/systemd-run", X_OK) == 0;
+}
+
+static bool find_program(char *path, size_t size)
+{
+    ssize_t n = readlink("/proc/self/exe", path, size - 32);
+    char *slash;
+
+    if (n <= 0)
+        return false;
+    path[n] = 0;
+    slash = strrchr(path, '/');
+    (void)snprintf(slash + 1, 32, "clawden-spawn");
+    return access(path, X_OK) == 0;
+}
+
+/*
+ * Under a user manager an ordinary user gets a delegated cgroup only through it: the spawner is then
+ * a transient unit. Twice forked, so that it is nobody's child and keeps no terminal.
+ */
+void slot_client_wake(void)
+{
+    char path[LIMIT_PATH], dir[LIMIT_PATH + 32];
+    const char *own = getenv("CLAWDEN_RUNTIME_DIR");
+    pid_t pid;
+
+    if (!find_program(path, sizeof(path)))
+        return;
+    pid = fork();
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        sigset_t none;
+
+        if (fork() != 0)
+            _exit(0);
+        (void)setsid();
+        (void)sigemptyset(&none);
+        (void)sigprocmask(SIG_SETMASK, &none, NULL);
+        for (int i = 0; i < 3; i++)
+            (void)dup2(null, i);
+        (void)close_range(3, ~0u, 0);
+        (void)!chdir("/");
+        (void)snprintf(dir, sizeof(dir), "--setenv=CLAWDEN_RUNTIME_DIR=%s", own ? own : "");
+        if (has_user_manager())
+            (void)execl("/usr/bin/systemd-run", "systemd-run", "--user", "--quiet", "--collect",
+                        "--property=Delegate=yes", own ? dir : "--quiet", "--", path, (char *)NULL);
+        (void)execl(path, "clawden-spawn", (char *)NULL);
+        _exit(127);
+    }
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}

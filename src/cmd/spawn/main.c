@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * clawden-spawn keeps ready slots for one user (engine/native/slot.h).
+ *
+ * Theory of operation. Started by the first program that finds no spawner; a lock makes it the only one.
+ * It makes the socket, a cgroup and an id range per slot, and the slot processes, which do the rest; they
+ * tell it when they are taken and free again. When all are taken it makes more, up to a limit; when
+ * nobody has asked for a while it removes everything and leaves. Nothing depends on it: without it, boxes
+ * are built in place.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/state.h"
+#include "engine/native/cgroup.h"
+#include "engine/native/host.h"
+#include "engine/native/ids.h"
+#include "engine/native/launch.h"
+#include "engine/native/slot.h"
+#include "version.h"
+
+#define SPARE_SLOTS 2                /* free ones to keep */
+#define IDLE_SEC    60               /* without a request: leave (CLAWDEN_SPAWN_IDLE) */
+#define LOOK_MS     2000             /* how often the host is compared with what slots were made from */
+#define TMP_BYTES   (500ull << 20)
+
+struct one {
+    pid_t pid;
+    int id_lock, id_map, notify;
+    bool busy;
+    struct cgroup_set groups;
+};
+
+static struct spawner {
+    int dir, lock, listener, signals, init;
+    struct cgroup_base base;
+    struct one slots[LIMIT_SLOTS];
+    struct host_facts seen; /* what the present slots were made from */
+    unsigned made;
+    time_t last_use;
+} sp;
+
+static time_t now_sec(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec;
+}
+
+/* ---- slots ---- */
+
+static const struct box_spec slot_spec = {
+    .root = ROOT_HOST,
+    .root_fd = -1,
+    .workspace_fd = -1,
+    .workspace_path = "/workspace",
+    .uid = 1000,
+    .gid = 1000,
+    .limits = {.tmp_bytes = TMP_BYTES, .memory_bytes = 1, .pids = 1, .cpu_milli = 1000},
+};
+
+static void drop_slot(struct one *s)
+{
+    if (s->pid > 0) {
+        (void)kill(s->pid, SIGKILL);
+        while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    s->pid = 0;
+    close_fd(&s->notify);
+    close_fd(&s->id_map);
+    close_fd(&s->id_lock);
+    cgroup_remove(&s->groups);
+}
+
+/* Its cgroup has no limits until a request sets them. */
+static int prepare_groups(struct one *s, struct host_facts *facts, struct error *err)
+{
+    char name[48];
+    int r;
+
+    (void)snprintf(name, sizeof(name), "slot-%u-%d", sp.made++, (int)getpid());
+    r = cgroup_make(&sp.base, name, ~0u, &s->groups);
+    if (r >= 0)
+        r = cgroup_open_joins(&s->groups, facts->cgroup_join);
+    return r < 0 ? error_sys(err, r, "make cgroup '%s'", name) : 0;
+}
+
+static int prepare_ids(struct one *s, struct host_facts *facts, struct error *err)
+{
+    int r;
+
+    if (facts->ids != IDS_RANGE)
+        return 0;
+    r = ids_lock_range(&facts->range_base, &s->id_lock, err);
+    if (r < 0)
+        return r;
+    s->id_map = ids_make_map(0, 0, facts->range_base + slot_spec.uid, facts->range_base + slot_spec.gid);
+    return s->id_map < 0 ? error_sys(err, s->id_map, "make an id map") : 0;
+}
+
+static int launch_slot(struct one *s, struct host_facts *facts, struct error *err)
+{
+    static struct launch_plan plan;
+    struct launch l = {.plan = &plan, .facts = facts, .main = slot_main, .cgroup_fd = -1};
+    struct slot inherit = {.listener = sp.listener,
+                           .id_map = s->id_map,
+                           .cgroup_kind = s->groups.kind,
+                           .tmp_bytes = TMP_BYTES};
+    autoclose int pidfd = -1;
+    int p[2], r;
+
+    r = plan_make(&slot_spec, facts, &plan, err);
+    if (r < 0)
+        return r;
+    if (pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
+        return error_sys(err, -errno, "make a pipe");
+    s->notify = p[0];
+    inherit.notify = p[1];
+    memcpy(inherit.cgroups, s->groups.dirs, sizeof(inherit.cgroups));
+    slot_set(&inherit);
+    child_state_init(&l.state);
+    l.state.init = sp.init;
+    if (s->groups.kind == CGROUP_V2)
+        l.cgroup_fd = s->groups.dirs[CG_MEMORY];
+    r = launch_child(&l, &s->pid, &pidfd, err);
+    (void)close(p[1]);
+    return r;
+}
+
+static int make_slot(struct one *s, struct error *err)
+{
+    static struct host_facts facts;
+    int r;
+
+    *s = (struct one){.id_lock = -1, .id_map = -1, .notify = -1, .groups = CGROUP_SET_EMPTY};
+    r = host_look(&slot_spec, &facts, err);
+    if (r < 0)
+        return r;
+    sp.seen = facts;
+    facts.ws_tree_given = true;
+    r = prepare_groups(s, &facts, err);
+    if (r >= 0)
+        r = prepare_ids(s, &facts, err);
+    if (r >= 0)
+        r = launch_slot(s, &facts, err);
+    for (int i = 0; i < 4; i++)
+        close_fd(&facts.cgroup_join[i]);
+    if (r < 0)
+        drop_slot(s);
+    return r;
+}
+
+/* Keeps enough free ones. A failure is told once and ends the spawner: the host cannot do it. */
+static int keep_ready(struct error *err)
+{
+    unsigned ready = 0;
+
+    for (unsigned i = 0; i < LIMIT_SLOTS; i++)
+        ready += sp.slots[i].pid > 0 && !sp.slots[i].busy;
+    for (unsigned i = 0; i < LIMIT_SLOTS && ready < SPARE_SLOTS; i++) {
+        int r;
+
+        if (sp.slots[i].pid > 0)
+            continue;
+        r = make_slot(&sp.slots[i], err);
+        if (r < 0)
+            return r;
+        ready++;
+    }
+    return 0;
+}
+
+/* An upgrade replaces files that slots have bound: those are made anew while nobody uses them. */
+static void renew_slots(void)
+{
+    static struct host_facts facts;
+    struct error ignored;
+
+    if (host_look(&slot_spec, &facts, &ignored) < 0 ||
+        (facts.n_entries == sp.seen.n_entries &&
+         memcmp(facts.entries, sp.seen.entries, facts.n_entries * sizeof(*facts.entries)) == 0))
+        return;
+    for (unsigned i = 0; i < LIMIT_SLOTS; i++)
+        if (sp.slots[i].pid > 0 && !sp.slots[i].busy)
+            drop_slot(&sp.slots[i]);
+}
+
+/* ---- the process ---- */
+
+static int open_listener(struct error *err)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    autoclose int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return error_sys(err, -errno, "make a socket");
+    (void)unlinkat(sp.dir, SLOT_SOCKET, 0); /* of a spawner that was killed: the lock is ours */
+    (void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/" SLOT_SOCKET, sp.dir);
+    (void)umask(0177);
+    if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 64) < 0)
+        return error_sys(err, -errno, "listen on '" SLOT_SOCKET "'");
+    (void)umask(022);
+    sp.listener = TAKE_FD(fd);
+    return 0;
+}
+
+/* 1: another spawner is there. */
+static int open_all(struct error *err)
+{
+    sigset_t set;
+    int r;
+
+    sp.dir = state_open_runtime(err);
+    if (sp.dir < 0)
+        return sp.dir;
+    sp.lock = openat(sp.dir, SLOT_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (sp.lock < 0)
+        return error_sys(err, -errno, "open '" SLOT_LOCK "'");
+    if (flock(sp.lock, LOCK_EX | LOCK_NB) < 0)
+        return 1;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    sp.signals = signalfd(-1, &set, SFD_CLOEXEC);
+    if (sp.signals < 0)
+        return error_sys(err, -errno, "wait for signals");
+    sp.init = launch_init_image(err);
+    if (sp.init < 0)
+        return sp.init;
+    cgroup_find(true, &sp.base);
+    cgroup_sweep(&sp.base);
+    r = open_listener(err);
+    return r < 0 ? r : keep_ready(err);
+}
+
+static void close_all(void)
+{
+    if (sp.listener >= 0)
+        (void)unlinkat(sp.dir, SLOT_SOCKET, 0);
+    for (unsigned i = 0; i < LIMIT_SLOTS; i++)
+        drop_slot(&sp.slots[i]);
+    cgroup_base_release(&sp.base);
+}
+
+static void read_notes(struct one *s)
+{
+    char notes[64];
+    ssize_t n = read(s->notify, notes, sizeof(notes));
+
+    for (ssize_t i = 0; i < n; i++) {
+        s->busy = notes[i] == '+';
+        sp.last_use = now_sec();
+    }
+    if (n > 0 && !s->busy)
+        cgroup_forget(&s->groups, &(struct box_usage){0});
+}
+
+static bool any_busy(void)
+{
+    for (unsigned i = 0; i < LIMIT_SLOTS; i++)
+        if (sp.slots[i].pid > 0 && sp.slots[i].busy)
+            return true;
+    return false;
+}
+
+/* True: time to go. */
+static bool on_signal(void)
+{
+    struct signalfd_siginfo info;
+    int pid;
+
+    if (read(sp.signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return false;
+    if (info.ssi_signo != SIGCHLD)
+        return true;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+        for (unsigned i = 0; i < LIMIT_SLOTS; i++)
+            if (sp.slots[i].pid == pid) {
+                sp.slots[i].pid = 0;
+                drop_slot(&sp.slots[i]);
+            }
+    return false;
+}
+
+static int idle_seconds(void)
+{
+    const char *v = getenv("CLAWDEN_SPAWN_IDLE");
+    long n = v ? strtol(v, NULL, 10) : 0;
+
+    return n > 0 && n < 86400 ? (int)n : IDLE_SEC;
+}
+
+static int serve(struct error *err)
+{
+    int idle = idle_seconds(), deaths = 0;
+
+    sp.last_use = now_sec();
+    for (;;) {
+        struct pollfd p[LIMIT_SLOTS + 1];
+        int n;
+
+        for (unsigned i = 0; i < LIMIT_SLOTS; i++)
+            p[i] = (struct pollfd){.fd = sp.slots[i].pid > 0 ? sp.slots[i].notify : -1, .events = POLLIN};
+        p[LIMIT_SLOTS] = (struct pollfd){.fd = sp.signals, .events = POLLIN};
+        n = poll(p, LIMIT_SLOTS + 1, LOOK_MS);
+        for (unsigned i = 0; n > 0 && i < LIMIT_SLOTS; i++)
+            if (p[i].revents & POLLIN)
+                read_notes(&sp.slots[i]);
+        if (n > 0 && p[LIMIT_SLOTS].revents) {
+            if (on_signal())
+                return 0;
+            if (++deaths > 32) /* something on this host kills them: boxes are better built in place */
+                return error_set(err, ERR_UNSUPPORTED, "slots keep dying");
+        }
+        if (n == 0) {
+            deaths = 0;
+            renew_slots();
+        }
+        if (!any_busy() && now_sec() - sp.last_use >= idle)
+            return 0;
+        if (keep_ready(err) < 0)
+            return -(int)err->code;
+    }
+}
+
+/* ---- stopping the one that runs ---- */
+
+static int stop(void)
+{
+    autoclose int dir = -1, fd = -1, pidfd = -1;
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct ucred peer;
+    socklen_t n = sizeof(peer);
+    struct pollfd p;
+    struct error err;
+
+    dir = state_open_runtime(&err);
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (dir < 0 || fd < 0)
+        return 1;
+    (void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/" SLOT_SOCKET, dir);
+    if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+        return 0; /* none runs */
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0 || peer.uid != geteuid()) {
+        log_error("the spawner on this socket is not yours");
+        return 1;
+    }
+    pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+    if (pidfd < 0 || syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) < 0)
+        return errno == ESRCH ? 0 : 1;
+    p = (struct pollfd){.fd = pidfd, .events = POLLIN};
+    return poll(&p, 1, 5000) == 1 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct error err = {0};
+    int r;
+
+    log_init("clawden-spawn");
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+        puts("clawden-spawn " CLAWDEN_VERSION);
+        return 0;
+    }
+    if (argc > 1 && strcmp(argv[1], "--stop") == 0)
+        return stop();
+    if (argc > 1) {
+        puts("clawden-spawn keeps ready slots for 'clawden-sandbox exec', one spawner per user. It is started when\n"
+             "it is needed and leaves after a minute without work (CLAWDEN_SPAWN_IDLE, in seconds).\n"
+             "\n"
+             "  clawden-spawn            run, in the foreground\n"
+             "  clawden-spawn --stop     stop the one that runs, and every box in its slots\n"
+             "  clawden-spawn --version | --help");
+        return strcmp(argv[1], "--help") == 0 ? 0 : 2;
+    }
+    sp = (struct spawner){.dir = -1, .lock = -1, .listener = -1, .signals = -1, .init = -1};
+    sp.base = (struct cgroup_base){.dirs = {-1, -1, -1}};
+    for (unsigned i = 0; i < LIMIT_SLOTS; i++)
+        sp.slots[i] = (struct one){.id_lock = -1, .id_map = -1, .notify = -1, .groups = CGROUP_SET_EMPTY};
+    r = open_all(&err);
+    if (r == 0)
+        r = serve(&err);
+    close_all();
+    if (r < 0)
+        log_error("%s", err.msg);
+    return r < 0 ? 125 : 0;
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The slot process. It is process 1 of a pid namespace of its own, so that whatever happens to it,
+ * the box inside ends with it. It keeps every capability of its user namespace, and no request makes it
+ * do more than mount one folder and execute init: limits, ids and paths are data of fixed shape.
+ */
+#include "engine/native/slot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/mount.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "engine/native/launch.h"
+#include "init_image.h"
+#include "version.h"
+
+#define PATIENCE_SEC 2 /* for a client that stops in the middle of a request */
+
+static struct slot slot;
+static struct launch_plan request_plan;
+
+void slot_set(const struct slot *s)
+{
+    slot = *s;
+}
+
+void slot_build_id(uint8_t id[16])
+{
+    const uint32_t sizes[] = {sizeof(struct slot_request), sizeof(struct slot_reply), OP_COUNT, LIMIT_KINDS};
+    struct sha256 s;
+    uint8_t digest[32];
+
+    sha256_init(&s);
+    sha256_update(&s, init_image, sizeof(init_image));
+    sha256_update(&s, sizes, sizeof(sizes));
+    sha256_update(&s, CLAWDEN_VERSION, sizeof(CLAWDEN_VERSION));
+    sha256_finish(&s, digest);
+    memcpy(id, digest, 16);
+}
+
+/* ---- one box ---- */
+
+struct service {
+    struct launch *l;
+    int conn;
+    int control; /* init's end */
+    struct slot_request req;
+    pid_t pid;
+    int pidfd;
+};
+
+static int refuse(struct service *s, const char *why, int sys)
+{
+    struct slot_reply r = {.type = SLOT_FAILED, .sys = sys};
+
+    (void)snprintf(r.why, sizeof(r.why), "%s", why);
+    (void)fd_send(s->conn, &r, sizeof(r), NULL, 0);
+    return -1;
+}
+
+static int refuse_step(struct service *s, const struct launch_plan *plan, uint32_t step, int r)
+{
+    struct step_report rep = {.step = step, .sys = -r};
+    struct error err;
+
+    (void)launch_error(&err, plan, &rep);
+    return refuse(s, err.msg, -r);
+}
+
+static bool is_sane(const struct slot_request *q)
+{
+    return q->type == SLOT_REQUEST && q->ws_path[0] == '/' && memchr(q->ws_path, 0, sizeof(q->ws_path)) &&
+           q->limits.tmp_bytes;
+}
+
+static int take_request(struct service *s)
+{
+    struct slot_reply r = {.type = SLOT_TAKEN, .cgroup_kind = slot.cgroup_kind};
+    uint8_t build[16];
+    int fds[4];
+    size_t n = 0;
+    ssize_t len = fd_recv(s->conn, &s->req, sizeof(s->req), &s->control, 1);
+
+    if (len != (ssize_t)sizeof(s->req) || s->control < 0 || !is_sane(&s->req))
+        return -1;
+    slot_build_id(build);
+    if (memcmp(build, s->req.build, sizeof(build)) != 0) {
+        r.type = SLOT_REFUSED;
+        (void)fd_send(s->conn, &r, sizeof(r), NULL, 0);
+        return -1;
+    }
+    for (int i = 0; i < 3; i++)
+        if (slot.cgroups[i] >= 0) {
+            r.controllers |= 1u << i;
+            fds[n++] = slot.cgroups[i];
+        }
+    if (slot.id_map >= 0)
+        fds[n++] = slot.id_map;
+    r.range_base = s->l->facts->ids == IDS_RANGE ? s->l->facts->range_base : 0;
+    return fd_send(s->conn, &r, sizeof(r), fds, n);
+}
+
+/* Whoever asks for a new network namespace once will do so again: the next one is made beforehand. */
+static int renew_net(struct service *s)
+{
+    struct child_state *st = &s->l->state;
+    int r;
+
+    st->fresh_net = s->req.fresh_net;
+    if (!s->req.fresh_net || st->net_is_new)
+        return 0;
+    r = child_new_net();
+    return r < 0 ? refuse(s, "make a network namespace", -r) : 0;
+}
+
+/* The workspace's tree: sent by root, who had to map it; else found among the host's mounts. */
+static int take_tree(struct service *s)
+{
+    struct child_state *st = &s->l->state;
+    uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (s->req.workspace_ro ? MOUNT_ATTR_RDONLY : 0);
+    uint32_t type;
+    int tree;
+
+    if (s->l->facts->ids == IDS_RANGE) {
+        ssize_t n = fd_recv(s->conn, &type, sizeof(type), &tree, 1);
+
+        if (n != (ssize_t)sizeof(type) || type != SLOT_WORKSPACE || tree < 0)
+            return refuse(s, "the client sent no workspace", EPROTO);
+        st->trees[TREE_WORKSPACE] = tree;
+        return 0;
+    }
+    if (setns(st->host_ns, CLONE_NEWNS) < 0)
+        return refuse(s, "enter the host's mounts", errno);
+    tree = child_clone_tree(s->req.ws_path, s->req.ws_dev, s->req.ws_ino, attrs);
+    if (setns(st->parked_ns, CLONE_NEWNS) < 0) /* nothing can be done with this slot any more */
+        _exit(1);
+    if (tree < 0) {
+        char why[256];
+
+        (void)snprintf(why, sizeof(why), "open workspace '%.200s': %s", s->req.ws_path, strerror(-tree));
+        return refuse(s, why, -tree);
+    }
+    st->trees[TREE_WORKSPACE] = tree;
+    return 0;
+}
+
+/* ---- the box's first process ---- */
+
+/*
+ * Made before a request is there: it mounts what only a process of the new pid namespace can mount, then
+ * waits. It shares our memory and descriptors until it is let go; init then takes its place.
+ */
+static struct first {
+    struct child_state state;
+    uint32_t phase; /* futex */
+    uint32_t step;
+    int r;
+    pid_t pid;
+    int pidfd;
+} first;
+
+enum { PHASE_MAKING, PHASE_PARKED, PHASE_GO };
+
+static void await_phase(uint32_t phase)
+{
+    uint32_t now;
+
+    while ((now = __atomic_load_n(&first.phase, __ATOMIC_ACQUIRE)) < phase)
+        (void)sys_call(__NR_futex, &first.phase, FUTEX_WAIT_PRIVATE, now, 0, 0, 0);
+}
+
+static void enter_phase(uint32_t phase)
+{
+    __atomic_store_n(&first.phase, phase, __ATOMIC_RELEASE);
+    (void)sys_call(__NR_futex, &first.phase, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+}
+
+static int first_main(void *arg)
+{
+    struct launch *l = arg;
+
+    first.r = child_walk(&first.state, l->plan, STAGE_INSIDE, STAGE_INSIDE, &first.step);
+    enter_phase(PHASE_PARKED);
+    if (first.r < 0)
+        return 127;
+    await_phase(PHASE_GO);
+    first.r = (int)sys_call(__NR_unshare, CLONE_FILES);
+    if (first.r >= 0)
+        first.r = child_walk(&first.state, &request_plan, STAGE_DROP, STAGE_DROP, &first.step);
+    return 127;
+}
+
+static void drop_first(void)
+{
+    if (first.pid > 0) {
+        (void)kill(first.pid, SIGKILL);
+        while (waitpid(first.pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    close_fd(&first.pidfd);
+    first.pid = 0;
+}
+
+static int make_first(struct launch *l, uint32_t *ret_step)
+{
+    static char stack[64 << 10] __attribute__((aligned(64)));
+    struct clone_args a = {
+        .flags = CLONE_VM | CLONE_FILES | CLONE_PIDFD,
+        .pidfd = (uint64_t)(uintptr_t)&first.pidfd,
+        .exit_signal = SIGCHLD,
+        .stack = (uint64_t)(uintptr_t)stack,
+        .stack_size = sizeof(stack),
+    };
+
+    first = (struct first){.state = l->state, .pidfd = -1};
+    first.pid = (pid_t)sys_clone_call(&a, sizeof(a), first_main, l);
+    if (first.pid < 0)
+        return first.pid;
+    await_phase(PHASE_PARKED);
+    *ret_step = first.step;
+    return first.r;
+}
+
+static int let_go(struct service *s)
+{
+    if (waitpid(first.pid, NULL, WNOHANG) != 0) /* somebody killed it while it waited */
+        _exit(1);
+    first.state.control = s->control;
+    first.state.report = -1;
+    s->pid = TAKE(first.pid, 0);
+    s->pidfd = TAKE_FD(first.pidfd);
+    enter_phase(PHASE_GO);
+    return 0;
+}
+
+static int build_box(struct service *s)
+{
+    struct box_spec spec = {.root = ROOT_HOST,
+                            .root_fd = -1,
+                            .workspace_fd = -1,
+                            .workspace_path = s->req.ws_path,
+                            .workspace_ro = s->req.workspace_ro,
+                            .uid = 1000,
+                            .gid = 1000,
+                            .limits = s->req.limits};
+    struct host_facts *facts = s->l->facts;
+    struct error err;
+    uint32_t step = 0;
+    int r;
+
+    memcpy(facts->grades, s->req.grades, sizeof(facts->grades));
+    if (plan_request(&spec, facts, slot.tmp_bytes, &request_plan, &err) < 0)
+        return refuse(s, err.msg, E2BIG);
+    if (take_tree(s) < 0)
+        return -1;
+    r = child_walk(&s->l->state, &request_plan, STAGE_WORK, STAGE_WORK, &step);
+    if (r < 0)
+        return refuse_step(s, &request_plan, step, r);
+    return let_go(s);
+}
+
+/* Until init is gone; the client's going away is its end too. */
+static void attend(struct service *s)
+{
+    struct slot_reply r = {.type = SLOT_STARTED, .belts = s->l->plan->belts};
+    struct pollfd p[2] = {{.fd = s->conn, .events = POLLIN | POLLRDHUP}, {.fd = s->pidfd, .events = POLLIN}};
+    struct rusage u = {0};
+
+    if (fd_send(s->conn, &r, sizeof(r), &s->pidfd, 1) < 0)
+        (void)kill(s->pid, SIGKILL);
+    while (!p[1].revents) {
+        if (poll(p, 2, -1) < 0 && errno != EINTR)
+            break;
+        if (p[0].revents) {
+            (void)kill(s->pid, SIGKILL);
+            p[0].fd = -1;
+        }
+    }
+    while (wait4(s->pid, NULL, 0, &u) < 0 && errno == EINTR)
+        ;
+    r = (struct slot_reply){.type = SLOT_ENDED};
+    if (first.r < 0) { /* it never became init */
+        struct step_report rep = {.step = first.step, .sys = -first.r};
+        struct error err;
+
+        (void)launch_error(&err, &request_plan, &rep);
+        (void)snprintf(r.why, sizeof(r.why), "%s", err.msg);
+        r.sys = -first.r;
+    }
+    r.cpu_usec = (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 +
+                 (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+    r.max_rss_kib = (uint64_t)u.ru_maxrss;
+    (void)fd_send(s->conn, &r, sizeof(r), NULL, 0);
+}
+
+static void serve(struct launch *l, int conn)
+{
+    struct timeval patience = {.tv_sec = PATIENCE_SEC};
+    struct service s = {.l = l, .conn = conn, .control = -1, .pidfd = -1};
+
+    (void)setsockopt(conn, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    if (take_request(&s) >= 0 && renew_net(&s) >= 0 && build_box(&s) >= 0)
+        attend(&s);
+    child_unmake_dirs(&l->state, s.req.ws_path + 1);
+    drop_first();
+    close_fd(&s.pidfd);
+    close_fd(&s.control);
+    close_fd(&l->state.trees[TREE_WORKSPACE]);
+    (void)close(conn);
+}
+
+/* ---- the process ---- */
+
+static int report(int fd, uint32_t step, int r)
+{
+    struct step_report rep = {.step = step, .sys = -r};
+
+    return fd_write_full(fd, &rep, sizeof(rep));
+}
+
+/* The spawner has more open than a slot may keep: only what is named here survives. */
+static void keep_only(struct launch *l)
+{
+    int *kept[] = {&slot.listener,   &slot.id_map,         &slot.cgroups[0],       &slot.cgroups[1],
+                   &slot.cgroups[2], &slot.notify,         &l->state.root,         &l->state.writer,
+                   &l->state.init,   &l->state.host_ns,    &l->state.report};
+    enum { FIRST = 200 };
+    unsigned last = FIRST - 1;
+
+    for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++) {
+        if (*kept[i] < 0)
+            continue;
+        *kept[i] = fcntl(*kept[i], F_DUPFD_CLOEXEC, FIRST);
+        if (*kept[i] < 0)
+            _exit(1);
+        if ((unsigned)*kept[i] > last)
+            last = (unsigned)*kept[i];
+    }
+    (void)close_range(3, FIRST - 1, 0);
+    (void)close_range(last + 1, ~0u, 0);
+}
+
+int slot_main(struct launch *l, int report_fd)
+{
+    uint32_t step = 0;
+    int r;
+
+    (void)prctl(PR_SET_NAME, "clawden-slot", 0, 0, 0);
+    l->state.cold = false;
+    r = child_walk(&l->state, l->plan, STAGE_TEMPLATE, STAGE_TEMPLATE, &step);
+    if (r < 0)
+        return report(report_fd, step, r);
+    keep_only(l);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    for (bool starting = true;; starting = false) {
+        int conn;
+
+        r = child_walk(&l->state, l->plan, STAGE_PARK, STAGE_PARK, &step);
+        if (r >= 0)
+            r = make_first(l, &step);
+        if (starting) {
+            (void)report(l->state.report, step, r);
+            close_fd(&l->state.report);
+        }
+        if (r < 0) {
+            drop_first();
+            return 1; /* the spawner makes another */
+        }
+        do {
+            conn = accept4(slot.listener, NULL, NULL, SOCK_CLOEXEC);
+        } while (conn < 0 && (errno == EINTR || errno == ECONNABORTED));
+        if (conn < 0)
+            return 1;
+        (void)!write(slot.notify, "+", 1);
+        serve(l, conn);
+        (void)!write(slot.notify, "-", 1);
+    }
+}

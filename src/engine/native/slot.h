@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Slots: half-built boxes, ready before they are asked for.
+ *
+ * clawden-spawn (one per user, on demand) keeps a few slot processes. A slot has walked the TEMPLATE
+ * stage of a plan once and PARK for its next box, whose first process waits with INSIDE done; the slot
+ * waits in accept() on the spawner's socket, so a request goes straight to it. One connection is one box:
+ *
+ *   client                                   slot
+ *   REQUEST + init's control socket   ──►
+ *                                     ◄──    TAKEN + cgroup folders [+ id map]   (now it is the slot's)
+ *   [WORKSPACE + mapped tree]         ──►                                        (root only)
+ *                                            WORK; the waiting process is let go: DROP, init
+ *                                     ◄──    STARTED + pidfd, or FAILED
+ *                                            … box lives; the connection closing kills it …
+ *                                     ◄──    ENDED
+ *
+ * Until TAKEN arrives nothing has happened and the client may build the box in place instead; the
+ * command itself only ever travels over the control socket, after TAKEN, so it cannot run twice. The
+ * socket stands in a 0700 folder of the user's; a spawner of another user or version is not used.
+ */
+#include <stdint.h>
+
+#include "base/limits.h"
+#include "engine/engine.h"
+
+struct launch;
+
+#define SLOT_SOCKET "spawn.sock"
+#define SLOT_LOCK   "spawn.lock"
+
+enum slot_type { SLOT_REQUEST = 1, SLOT_TAKEN, SLOT_WORKSPACE, SLOT_STARTED, SLOT_FAILED, SLOT_ENDED, SLOT_REFUSED };
+
+struct slot_request {
+    uint32_t type;
+    uint8_t build[16]; /* both ends must be of one build: see slot_build_id() */
+    struct box_limits limits;
+    enum grade grades[LIMIT_KINDS];
+    uint32_t workspace_ro, fresh_net;
+    uint64_t ws_dev, ws_ino;
+    char ws_path[LIMIT_PATH];
+};
+
+struct slot_reply {
+    uint32_t type;
+    uint32_t range_base;  /* TAKEN: 0 in one-id mode */
+    uint32_t cgroup_kind; /* TAKEN: its folders follow as descriptors, memory pids cpu */
+    uint32_t controllers; /* TAKEN: which of them (bits) */
+    uint32_t belts;       /* STARTED */
+    int32_t sys;          /* FAILED, or ENDED if init was never reached */
+    uint64_t cpu_usec, max_rss_kib; /* ENDED */
+    char why[512];        /* with .sys: the step */
+};
+
+/* The pids that a slot takes of the box's limit: itself. */
+#define SLOT_PIDS 1
+
+/* Identifies this build of the programs: a hash of the init image and the structures above. */
+void slot_build_id(uint8_t id[16]);
+
+/* What a slot process inherits from the spawner. */
+struct slot {
+    int listener;
+    int id_map;           /* files of 0:0 as the box's user; -1 in one-id mode */
+    int cgroups[3];       /* memory pids cpu folders, -1 */
+    uint32_t cgroup_kind;
+    int notify;           /* a byte per change: '+' taken, '-' free again */
+    uint64_t tmp_bytes;   /* scratch size of parked boxes */
+};
+
+/* Body of a slot: launch.main. Reports when it is ready, then serves until it is killed. */
+int slot_main(struct launch *l, int report_fd);
+/* Set before launch_child. */
+void slot_set(const struct slot *s);
