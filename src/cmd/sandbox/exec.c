@@ -14,12 +14,14 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "cmd/sandbox/sandbox.h"
+#include "engine/native/belts.h"
 #include "engine/run.h"
 #include "engine/tty.h"
 
 struct record {
     struct options *o;
     struct audit audit;
+    uint32_t belts; /* --json: what the live box's /proc showed */
 };
 
 /* ---- audit ---- */
@@ -57,8 +59,11 @@ static void put_env_names(struct buf *b, char *const *env)
 static int begin_record(void *arg, const struct box *box, struct error *err)
 {
     struct record *rec = arg;
+    uint32_t held = 0, seen = 0;
     autobuf f;
 
+    if (rec->o->json && belts_read(box->init_pid, &held, &seen) >= 0)
+        rec->belts = held | (box->belts & ~seen);
     buf_init(&f, LIMIT_AUDIT_LINE);
     buf_json_str(&f, "box", box->id);
     buf_json_num(&f, "uid", (long long)getuid());
@@ -204,6 +209,7 @@ static int run(struct options *o, struct record *rec, struct error *err)
         tty_size(STDIN_FILENO, &what.rows, &what.cols);
     if (run_command(&req, &res, err) < 0)
         return -1;
+    res.belts = rec->belts;
     status = run_exit_status(&res);
     end_record(rec, &res, status);
     if (o->json)

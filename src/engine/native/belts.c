@@ -80,9 +80,9 @@ static void read_root(int proc, struct reading *r)
     if (fd_read_text(proc, "mountinfo", text, sizeof(text)) <= 0)
         return;
     for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-        char options[256];
+        char where[8], options[256];
 
-        if (sscanf(line, "%*s %*s %*s %*s / %255s", options) == 1) {
+        if (sscanf(line, "%*s %*s %*s %*s %7s %255s", where, options) == 2 && strcmp(where, "/") == 0) {
             note(r, BELT_READ_ONLY_ROOT, strncmp(options, "ro", 2) == 0);
             return;
         }

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The verbs of clawden: each gets the words behind its name and returns the exit status. */
+int cmd_audit(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cmd/clawden/clawden.h"
+#include "version.h"
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help;
+} verbs[] = {
+    {"doctor", cmd_doctor, "what this machine can do for this user, what is missing, and how to mend it"},
+    {"audit", cmd_audit, "what ran: the record, followed live or verified"},
+};
+enum { N_VERBS = sizeof(verbs) / sizeof(*verbs) };
+
+static void usage(void)
+{
+    puts("clawden: sandboxes for AI agents' tools, on one Linux machine, without a daemon and without root.\n");
+    for (int i = 0; i < N_VERBS; i++)
+        printf("  clawden %-10s %s\n", verbs[i].name, verbs[i].help);
+    puts("\n'clawden VERB --help' says more. To run a command in a box: clawden-sandbox exec -- command");
+}
+
+int main(int argc, char **argv)
+{
+    const char *verb = argc > 1 ? argv[1] : "--help";
+
+    log_init("clawden");
+    if (strcmp(verb, "--help") == 0 || strcmp(verb, "help") == 0 || strcmp(verb, "-h") == 0) {
+        usage();
+        return argc > 1 ? 0 : 2;
+    }
+    if (strcmp(verb, "--version") == 0) {
+        puts("clawden " CLAWDEN_VERSION);
+        return 0;
+    }
+    for (int i = 0; i < N_VERBS; i++)
+        if (strcmp(verb, verbs[i].name) == 0)
+            return verbs[i].run(argc - 1, argv + 1);
+    log_error("unknown verb '%s': see 'clawden --help'", verb);
+    return 2;
+}
