@@ -79,15 +79,19 @@ static int last_hash(int fd, char hash[SHA256_HEX], struct error *err)
     return 0;
 }
 
+/* UTC without libc, which would read the time zone's file for it. Days are counted from 0000-03-01. */
 static void put_time(struct buf *line, const struct timespec *now)
 {
-    struct tm tm;
-    char text[32];
+    long long days = now->tv_sec / 86400 + 719468, sec = now->tv_sec % 86400;
+    long long era = days / 146097, doe = days % 146097;
+    long long yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
+    long long doy = doe - (365 * yoe + yoe / 4 - yoe / 100), mp = (5 * doy + 2) / 153;
+    long long day = doy - (153 * mp + 2) / 5 + 1, month = mp < 10 ? mp + 3 : mp - 9;
+    long long year = yoe + era * 400 + (month <= 2);
 
-    (void)gmtime_r(&now->tv_sec, &tm);
-    (void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
     buf_json_key(line, "time");
-    buf_printf(line, "\"%s.%03ldZ\"", text, now->tv_nsec / 1000000);
+    buf_printf(line, "\"%04lld-%02lld-%02lldT%02lld:%02lld:%02lld.%03ldZ\"", year, month, day, sec / 3600,
+               sec / 60 % 60, sec % 60, now->tv_nsec / 1000000);
 }
 
 static void chain(const char *prev, const char *line, size_t len, char hash[SHA256_HEX])

@@ -6,6 +6,7 @@
 #define LIMIT_ARG_COUNT     131072u     /* words of argv and environment; bounds init's pointer table */
 #define LIMIT_ENV_FILE      (1u << 20)  /* an --env-file: a page of settings, not a data set */
 #define LIMIT_SMALL_FILE    (64u << 10) /* /proc and /sys texts, our own state files */
+#define LIMIT_CGROUP_FILE   (8u << 10)  /* /proc/self/cgroup: a dozen lines of one path each */
 #define LIMIT_PATH          4096u       /* PATH_MAX, with its NUL */
 #define LIMIT_ROOT_ENTRIES  64u         /* names in the top folder of an image */
 #define LIMIT_STEPS         224u        /* steps of one plan: a full image root needs about 150 */

@@ -49,7 +49,7 @@ static const char *home_dir(char *text, size_t size)
 
 int state_data_path(char *path, size_t size, struct error *err)
 {
-    char text[LIMIT_SMALL_FILE];
+    static char text[LIMIT_SMALL_FILE];
     const char *env = getenv("CLAWDEN_DATA_DIR"), *home;
 
     if (env && env[0] == '/') {
@@ -88,13 +88,17 @@ static int runtime_path(char *path, size_t size, struct error *err)
 /* A folder of ours: owned by us and closed to others, else somebody else prepared it. */
 static int open_own(const char *path, struct error *err)
 {
-    autoclose int fd = -1;
+    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+    autoclose int fd = open(path, flags);
     struct stat st;
-    int r = path_make_dirs(path, 0700);
 
-    if (r < 0)
-        return error_sys(err, r, "make folder '%s'", path);
-    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 && errno == ENOENT) {
+        int r = path_make_dirs(path, 0700);
+
+        if (r < 0)
+            return error_sys(err, r, "make folder '%s'", path);
+        fd = open(path, flags);
+    }
     if (fd < 0)
         return error_sys(err, -errno, "open folder '%s'", path);
     if (fstat(fd, &st) < 0)

@@ -109,6 +109,7 @@ struct box_usage {
     uint64_t oom_kills;      /* processes the kernel killed for memory */
     uint64_t forks_refused;  /* by the pids limit */
     bool peak_is_whole_box;  /* else the largest single process */
+    bool tmp_is_full;        /* the scratch space was full at the end */
 };
 
 struct box {
@@ -127,6 +128,8 @@ struct engine_ops {
     int (*start)(const struct box_spec *spec, struct box **ret, struct error *err);
     /* Asks init to run a command; its events arrive on control_fd. */
     int (*exec)(struct box *b, const struct box_exec *what, struct error *err);
+    /* Waits until init is there: init_pid and belts are known from here on. exec() need not wait for it. */
+    int (*settle)(struct box *b, struct error *err);
     /* Reads one event; blocks if none is there. */
     int (*next_event)(struct box *b, struct box_event *ret, struct error *err);
     /* Sends a signal to the command's process group. */

@@ -37,7 +37,6 @@ struct run {
     int inner[3]; /* the box's ends, closed once init has them */
     struct tty_filter filter;
     int pty;      /* the box's terminal, or -1 */
-    int tmp_fd;   /* the box's scratch space, for its fill level */
     bool over;    /* the command has ended, or the box is gone */
     bool killed;
     uint64_t begun, deadline, kill_at, next_tick;
@@ -399,30 +398,19 @@ static void follow(struct run *run, struct error *err)
 
 /* ---- before and after ---- */
 
-static void open_scratch(struct run *run)
-{
-    char path[48];
-
-    run->tmp_fd = -1;
-    if (run->box->init_pid <= 0)
-        return;
-    (void)snprintf(path, sizeof(path), "/proc/%d/root/tmp", (int)run->box->init_pid);
-    run->tmp_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
 /* Limits that the kernel kept without killing: told, but the command's status stays its own. */
 static void look_back(struct run *run)
 {
     const struct box_limits *l = &run->req->spec->limits;
     struct run_result *res = run->res;
     uint64_t highest = res->usage.memory_bytes;
-    struct statvfs v;
 
     (void)run->box->ops->usage(run->box, &res->usage);
     if (highest > res->usage.peak_bytes) {
         res->usage.peak_bytes = highest;
         res->usage.peak_is_whole_box = true;
     }
+    res->belts = run->box->belts;
     if (res->limit != LIMIT_NONE)
         return;
     if (res->usage.oom_kills) {
@@ -440,10 +428,9 @@ static void look_back(struct run *run)
         res->limit = LIMIT_CPU_TIME;
         res->limit_value = l->cpu_usec;
         res->observed = res->usage.cpu_usec;
-    } else if (run->tmp_fd >= 0 && fstatvfs(run->tmp_fd, &v) == 0 && v.f_blocks && v.f_bfree == 0) {
+    } else if (res->usage.tmp_is_full) {
         res->limit = LIMIT_TMP;
-        res->limit_value = l->tmp_bytes;
-        res->observed = (uint64_t)v.f_blocks * v.f_frsize;
+        res->limit_value = res->observed = l->tmp_bytes;
     }
 }
 
@@ -466,7 +453,6 @@ static int begin(struct run *run, struct error *err)
         return r;
     memcpy(run->res->box_id, run->box->id, sizeof(run->box->id));
     memcpy(run->res->grades, run->box->grades, sizeof(run->box->grades));
-    run->res->belts = run->box->belts;
     run->res->from_slot = run->box->from_slot;
     r = req->on_box ? req->on_box(req->arg, run->box, err) : 0;
     if (r >= 0)
@@ -475,7 +461,6 @@ static int begin(struct run *run, struct error *err)
         return r;
     for (int i = 0; i < 3; i++)
         close_fd(&run->inner[i]);
-    open_scratch(run);
     /* Nothing here is anybody else's business from now on; before, /proc had to be writable to us. */
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     return 0;
@@ -488,7 +473,6 @@ static void finish(struct run *run)
     for (int i = 0; i < 3; i++)
         close_fd(&run->inner[i]);
     close_fd(&run->pty);
-    close_fd(&run->tmp_fd);
     if (run->box)
         run->box->ops->destroy(run->box);
 }
@@ -501,7 +485,6 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
         .relays = {RELAY_EMPTY, RELAY_EMPTY, RELAY_EMPTY},
         .inner = {-1, -1, -1},
         .pty = -1,
-        .tmp_fd = -1,
         .deadline = UINT64_MAX,
         .kill_at = UINT64_MAX,
         .next_tick = UINT64_MAX,

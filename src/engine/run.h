@@ -14,7 +14,7 @@ struct run_request {
     const struct box_exec *exec; /* its stdio are the caller's descriptors; what init gets is decided here */
     bool terminal;               /* stdin and stdout are a terminal: give the box one of its own */
     /* Called once the box is there, before the command runs (audit); may refuse. */
-    int (*on_box)(void *arg, const struct box *b, struct error *err);
+    int (*on_box)(void *arg, struct box *b, struct error *err);
     void *arg;
 };
 

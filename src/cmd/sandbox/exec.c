@@ -56,12 +56,14 @@ static void put_env_names(struct buf *b, char *const *env)
     buf_puts(b, "]");
 }
 
-static int begin_record(void *arg, const struct box *box, struct error *err)
+static int begin_record(void *arg, struct box *box, struct error *err)
 {
     struct record *rec = arg;
     uint32_t held = 0, seen = 0;
     autobuf f;
 
+    if (rec->o->json && box->ops->settle(box, err) < 0)
+        return -(int)err->code;
     if (rec->o->json && belts_read(box->init_pid, &held, &seen) >= 0)
         rec->belts = held | (box->belts & ~seen);
     buf_init(&f, LIMIT_AUDIT_LINE);

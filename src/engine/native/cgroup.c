@@ -77,7 +77,7 @@ static int make_dir(int at, const char *name)
 static int find_v1(int i, const char *self)
 {
     autoclose int own = -1, folder = -1;
-    char path[LIMIT_PATH], copy[LIMIT_SMALL_FILE], user[32];
+    char path[LIMIT_PATH], copy[LIMIT_CGROUP_FILE], user[32];
     const char *where;
     int fd;
 
@@ -134,7 +134,7 @@ static int take_own_v2(const char *where)
 
 static int find_v2(bool own, const char *self)
 {
-    char copy[LIMIT_SMALL_FILE];
+    char copy[LIMIT_CGROUP_FILE];
     autoclose int root = -1, dir = -1;
     const char *where;
 
@@ -158,7 +158,7 @@ static int find_v2(bool own, const char *self)
 
 void cgroup_find(bool own, struct cgroup_base *ret)
 {
-    char self[LIMIT_SMALL_FILE];
+    char self[LIMIT_CGROUP_FILE];
     struct statfs fs;
 
     *ret = (struct cgroup_base){.dirs = {-1, -1, -1}};

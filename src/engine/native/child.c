@@ -87,7 +87,7 @@ static int open_plain(int dirfd, const char *path, uint64_t flags, uint64_t mode
     return (int)r;
 }
 
-/* Splits path: the descriptor of its folder beneath dirfd (to be given back), and its last name. */
+/* Splits path: the descriptor of its folder beneath dirfd (dirfd itself if it is that), and its last name. */
 static int open_parent(int dirfd, const char *path, const char **last)
 {
     char part[LIMIT_PATH];
@@ -97,7 +97,7 @@ static int open_parent(int dirfd, const char *path, const char **last)
         n--;
     *last = path + n;
     if (n == 0)
-        return (int)sys_call(__NR_fcntl, dirfd, F_DUPFD_CLOEXEC, KEEP_END);
+        return dirfd;
     if (n > sizeof(part))
         return -36; /* ENAMETOOLONG */
     for (size_t i = 0; i + 1 < n; i++)
@@ -131,7 +131,16 @@ static int clone_fd(int fd, bool recursive)
                              (recursive ? AT_RECURSIVE : 0));
 }
 
-/* Moves a mount onto root/path; the path is looked up once, without links. */
+/*
+ * Moves a mount onto root/path, whose folder the plan itself made on its own tmpfs: nobody else can have
+ * put a link there, so no walk of our own is needed.
+ */
+static long attach_made(const struct child_state *st, int mount, const char *path)
+{
+    return sys_call(__NR_move_mount, mount, "", st->root, path, MOVE_MOUNT_F_EMPTY_PATH);
+}
+
+/* The same where the path may lead into a tree from outside: looked up once, without links. */
 static long attach(const struct child_state *st, int mount, const char *path)
 {
     int at = open_plain(st->root, path, O_PATH, 0);
@@ -286,7 +295,7 @@ static long do_device(struct child_state *st, const struct step *s)
     if (r >= 0)
         r = st->trees[s->reg] = clone_fd(fd, false);
     sys_call(__NR_close, fd);
-    return r < 0 ? r : set_attrs((int)r, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+    return r;
 }
 
 /* Attached over /usr, which every host has: from here on only descriptors name things. */
@@ -305,6 +314,15 @@ static long do_root_tmpfs(struct child_state *st)
     return enter_root(st, make_fs("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));
 }
 
+static long make_dir_in(int parent, const char *name, uint64_t mode)
+{
+    long r = sys_call(__NR_mkdirat, parent, name, mode);
+
+    if (r >= 0 && (mode & S_ISVTX)) /* umask and mkdir both take bits away */
+        r = sys_call(__NR_fchmodat, parent, name, mode);
+    return r;
+}
+
 static long make_dir(int at, const char *path, uint64_t mode)
 {
     const char *name;
@@ -313,10 +331,9 @@ static long make_dir(int at, const char *path, uint64_t mode)
 
     if (parent < 0)
         return parent;
-    r = sys_call(__NR_mkdirat, parent, name, mode);
-    if (r >= 0 && (mode & S_ISVTX)) /* umask and mkdir both take bits away */
-        r = sys_call(__NR_fchmodat, parent, name, mode);
-    sys_call(__NR_close, parent);
+    r = make_dir_in(parent, name, mode);
+    if (parent != at)
+        sys_call(__NR_close, parent);
     return r;
 }
 
@@ -367,35 +384,34 @@ void child_unmake_dirs(struct child_state *st, const char *path)
     }
 }
 
+/* Links and files too stand only in folders that the plan made itself: see attach_made(). */
 static long do_link(const struct child_state *st, const struct step *s)
 {
-    const char *name;
-    int parent = open_parent(st->root, s->a, &name);
-    long r;
+    long r = sys_call(__NR_symlinkat, s->b, st->root, s->a);
 
-    if (parent < 0)
-        return parent;
-    r = sys_call(__NR_symlinkat, s->b, parent, name);
-    sys_call(__NR_close, parent);
     return r == EEXIST_ ? 0 : r;
 }
 
 static long do_file(const struct child_state *st, const struct step *s)
 {
-    int fd = open_plain(st->root, s->a, O_WRONLY | O_CREAT | O_EXCL, 0644);
-    long r = fd;
+    long r, fd;
 
+    if (!s->b[0]) { /* only a place to mount on */
+        r = sys_call(__NR_mknodat, st->root, s->a, S_IFREG | 0644, 0);
+        return r == EEXIST_ ? 0 : r;
+    }
+    fd = sys_call(__NR_openat, st->root, s->a, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0)
         return fd == EEXIST_ ? 0 : fd;
-    if (s->b[0])
-        r = sys_call(__NR_write, fd, s->b, length(s->b));
+    r = sys_call(__NR_write, fd, s->b, length(s->b));
     sys_call(__NR_close, fd);
     return r;
 }
 
 static long do_attach(struct child_state *st, const struct step *s)
 {
-    long r = attach(st, st->trees[s->reg], s->a);
+    int tree = st->trees[s->reg];
+    long r = s->reg == TREE_WORKSPACE ? attach(st, tree, s->a) : attach_made(st, tree, s->a);
 
     drop_fd(&st->trees[s->reg]);
     return r;
@@ -448,18 +464,15 @@ static long do_devpts(const struct child_state *st, const struct step *s)
 /* A file is covered by the box's own /dev/null, a folder by an empty read-only one. */
 static long do_mask(struct child_state *st, const struct step *s)
 {
-    int from = open_plain(st->root, s->u ? "dev/shm" : "dev/null", O_PATH, 0), mount;
+    int mount = (int)sys_call(__NR_open_tree, st->root, s->u ? "dev/shm" : "dev/null",
+                              OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
     long r;
 
-    if (from < 0)
-        return from;
-    mount = clone_fd(from, false);
-    drop_fd(&from);
     if (mount < 0)
         return mount;
     r = s->u ? set_attrs(mount, 0, MOUNT_ATTR_RDONLY) : 0;
-    if (r >= 0)
-        r = attach(st, mount, s->a);
+    if (r >= 0) /* on /proc itself; other masks may lie in a tree from outside */
+        r = s->a[0] == 'p' && s->a[4] == '/' ? attach_made(st, mount, s->a) : attach(st, mount, s->a);
     drop_fd(&mount);
     return r == ENOENT_ ? 0 : r; /* what is not there needs no mask */
 }
@@ -497,18 +510,16 @@ static long do_scratch(const struct child_state *st, const struct step *s)
 /* The scratch tmpfs stands on /run for the time being; its folders go where they are wanted. */
 static long do_scratch_dir(const struct child_state *st, const struct step *s)
 {
-    int run = open_plain(st->root, "run", O_PATH | O_DIRECTORY, 0), dir, mount;
+    int run = open_plain(st->root, "run", O_PATH | O_DIRECTORY, 0), mount;
     long r;
 
     if (run < 0)
         return run;
-    r = make_dir(run, s->b, s->u);
-    dir = r < 0 ? (int)r : open_plain(run, s->b, O_PATH | O_DIRECTORY, 0);
+    r = make_dir_in(run, s->b, s->u);
+    mount = r < 0 ? (int)r
+                  : (int)sys_call(__NR_open_tree, run, s->b,
+                                  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
     drop_fd(&run);
-    if (dir < 0)
-        return dir;
-    mount = clone_fd(dir, false);
-    drop_fd(&dir);
     return attach_new(st, mount, s->a);
 }
 

@@ -2,8 +2,11 @@
 #pragma once
 /*
  * Walking a plan. Nothing here allocates, logs, decides or uses libc: it runs between clone and
- * exec, in memory shared with the program that cloned (base/sys.h). Everything is named by
- * descriptor or looked up beneath the new root without following links.
+ * exec, in memory shared with the program that cloned (base/sys.h).
+ *
+ * I1: a path that leads into a tree from outside (an image, the host, the workspace) is looked up with
+ *     openat2, beneath the root, without following any link. Plain lookups are made only in folders of
+ *     the tmpfs that the plan itself has just made.
  */
 #include "engine/native/plan.h"
 

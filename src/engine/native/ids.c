@@ -26,7 +26,8 @@
 /* Does a line "name:start:count" of the file overlap base..base+65535? */
 static bool listed_in(const char *file, uint32_t base)
 {
-    char text[LIMIT_SMALL_FILE], *line, *save = NULL;
+    static char text[LIMIT_SMALL_FILE];
+    char *line, *save = NULL;
 
     if (fd_read_text(AT_FDCWD, file, text, sizeof(text)) < 0)
         return false;

@@ -10,6 +10,10 @@ struct native_box {
     int pidfd;
     int slot_fd; /* the connection to the slot that holds the box, or -1 */
     int id_lock;
+    int sweeper; /* closing it lets the process go that removes our cgroups if we cannot */
+    pid_t sweeper_pid;
+    int tmp_fd; /* the box's scratch space, for its fill level; -1 in a slot, which tells it itself */
+    bool settled;
     bool dead;
     struct cgroup_base base;
     struct cgroup_set groups;
@@ -30,6 +34,8 @@ unsigned native_controllers(const struct box_limits *l);
 int native_start_here(const struct box_spec *spec, struct native_box *nb, struct error *err);
 /* Takes a ready slot. 1: done; 0: none to be had, build it in place; negative: an error. */
 int slot_client_start(const struct box_spec *spec, struct native_box *nb, struct error *err);
+/* Waits for init to be there. */
+int slot_client_settle(struct native_box *nb, struct error *err);
 /* Waits for the slot's last word about the box. */
 void slot_client_finish(struct native_box *nb);
 /* Starts a spawner for the next time, if there is none. */

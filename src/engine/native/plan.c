@@ -23,7 +23,7 @@
  * The supervisor kills at the limit and can say so; a failing malloc says nothing. This is the
  * stop for what grows faster than it looks.
  */
-#define SPARE_DATA   (256u << 20)
+#define SPARE_DATA   (4ull << 30)
 
 static struct step *add(struct launch_plan *p, enum stage stage, enum step_op op)
 {
@@ -349,7 +349,7 @@ static void plan_rlimits(const struct box_spec *spec, const struct host_facts *f
     if (l->cpu_usec)
         rlimit(p, RLIMIT_CPU, (l->cpu_usec + 999999) / 1000000 + 1);
     if (l->memory_bytes && f->grades[LIMIT_MEMORY] == GRADE_SUPERVISED)
-        rlimit(p, RLIMIT_DATA, 4 * l->memory_bytes + SPARE_DATA);
+        rlimit(p, RLIMIT_DATA, 16 * l->memory_bytes + SPARE_DATA);
     /* One more than allowed, and init: a box over its limit is seen before the kernel stops it. */
     if (l->pids && f->ids == IDS_ONE)
         rlimit(p, RLIMIT_NPROC, (uint64_t)l->pids + 2);

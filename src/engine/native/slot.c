@@ -20,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -285,6 +286,7 @@ static void attend(struct service *s)
     struct slot_reply r = {.type = SLOT_STARTED, .belts = s->l->plan->belts};
     struct pollfd p[2] = {{.fd = s->conn, .events = POLLIN | POLLRDHUP}, {.fd = s->pidfd, .events = POLLIN}};
     struct rusage u = {0};
+    struct statvfs v;
 
     if (fd_send(s->conn, &r, sizeof(r), &s->pidfd, 1) < 0)
         (void)kill(s->pid, SIGKILL);
@@ -310,6 +312,7 @@ static void attend(struct service *s)
     r.cpu_usec = (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 +
                  (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
     r.max_rss_kib = (uint64_t)u.ru_maxrss;
+    r.tmp_is_full = statvfs("/tmp", &v) == 0 && v.f_blocks && v.f_bfree == 0; /* we still stand in its mounts */
     (void)fd_send(s->conn, &r, sizeof(r), NULL, 0);
 }
 

@@ -50,6 +50,8 @@ struct slot_reply {
     uint32_t belts;       /* STARTED */
     int32_t sys;          /* FAILED, or ENDED if init was never reached */
     uint64_t cpu_usec, max_rss_kib; /* ENDED */
+    uint32_t tmp_is_full;           /* ENDED */
+    uint32_t pad;
     char why[512];        /* with .sys: the step */
 };
 

@@ -164,7 +164,7 @@ static pid_t pid_of(int pidfd)
 
 static int await_started(struct native_box *nb, struct error *err)
 {
-    struct slot_reply r;
+    struct slot_reply r = {0};
     ssize_t n;
 
     if (!wait_readable(nb->slot_fd, STARTED_MS))
@@ -174,6 +174,7 @@ static int await_started(struct native_box *nb, struct error *err)
         return error_set(err, ERR_SYS, "the spawner's slot died while it made the box");
     if (r.type == SLOT_FAILED) {
         r.why[sizeof(r.why) - 1] = 0;
+        (void)snprintf(nb->failure, sizeof(nb->failure), "%s", r.why);
         (void)error_set(err, ERR_SYS, "%s", r.why);
         err->sys = r.sys;
         return -ERR_SYS;
@@ -238,12 +239,17 @@ int slot_client_start(const struct box_spec *spec, struct native_box *nb, struct
     r = set_limits(spec, nb, err);
     if (r >= 0)
         r = send_tree(spec, &taken, id_map, nb, err);
-    if (r >= 0)
-        r = await_started(nb, err);
     if (r < 0)
         return r;
+    /* The slot goes on by itself: whoever needs the pid waits for STARTED, the command need not. */
     nb->box.from_slot = true;
     return 1;
+}
+
+int slot_client_settle(struct native_box *nb, struct error *err)
+{
+    nb->settled = true; /* told once, whatever it is */
+    return await_started(nb, err);
 }
 
 void slot_client_finish(struct native_box *nb)
@@ -251,7 +257,7 @@ void slot_client_finish(struct native_box *nb)
     struct slot_reply r = {0};
     struct box_usage u = {0};
 
-    if (wait_readable(nb->slot_fd, STARTED_MS))
+    if (!nb->failure[0] && wait_readable(nb->slot_fd, STARTED_MS))
         (void)fd_recv(nb->slot_fd, &r, sizeof(r), NULL, 0);
     cgroup_usage(&nb->groups, &u);
     u.oom_kills -= nb->at_start.oom_kills;
@@ -259,6 +265,7 @@ void slot_client_finish(struct native_box *nb)
     u.cpu_usec = r.cpu_usec;
     if (!u.peak_is_whole_box)
         u.peak_bytes = r.max_rss_kib * 1024;
+    u.tmp_is_full = r.tmp_is_full;
     nb->final = u;
     if (r.sys)
         (void)snprintf(nb->failure, sizeof(nb->failure), "%.511s", r.why);
