@@ -107,7 +107,7 @@ int units_parse_count(const char *s, uint64_t max, uint64_t *ret)
 {
     const char *rest;
     uint64_t value;
-    int r = read_scaled(s, 1, &value, &rest);
+    int r = strchr(s, '.') ? -EINVAL : read_scaled(s, 1, &value, &rest);
 
     if (r < 0)
         return r;

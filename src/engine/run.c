@@ -21,6 +21,7 @@
 #include "engine/relay.h"
 #include "engine/tty.h"
 
+#define FIRST_TICK_USEC 4000    /* a bomb goes off at once */
 #define TICK_USEC       20000   /* how often limits are looked at */
 #define SLOW_TICK_USEC  100000  /* when the kernel keeps the hard ones */
 #define GRACE_USEC      2000000 /* between a signal passed on and the kill that follows it */
@@ -43,6 +44,7 @@ struct run {
     uint64_t disk_free_at_start;
     uint64_t window_begun, window_cpu;
     bool stopped;
+    sigset_t waiting; /* what is blocked while we wait: everything else is noted before that */
 };
 
 /* ---- signals: noted by handlers, read by the loop ---- */
@@ -371,9 +373,8 @@ static bool carries_output(const struct run *run)
 
 static void follow(struct run *run, struct error *err)
 {
-    sigset_t waiting;
+    const sigset_t waiting = run->waiting;
 
-    catch_signals(&waiting);
     if (carries_output(run))
         start_alarm(true);
     while (!run->over && !run->killed) {
@@ -493,13 +494,14 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
 
     *ret = (struct run_result){0};
     err->code = ERR_NONE;
+    catch_signals(&run.waiting);
     r = begin(&run, err);
     if (r >= 0) {
         run.begun = run.window_begun = now_usec();
         if (req->spec->limits.wall_usec)
             run.deadline = run.begun + req->spec->limits.wall_usec;
         if (needs_ticks(&run))
-            run.next_tick = run.begun + TICK_USEC;
+            run.next_tick = run.begun + FIRST_TICK_USEC;
         follow(&run, err);
         ret->wall_usec = now_usec() - run.begun;
         ret->output_counted = req->terminal || req->spec->limits.output_bytes;

@@ -74,7 +74,11 @@ static struct command {
 static volatile struct {
     int sys, at;
 } failure;
-static char child_stack[8192] __attribute__((aligned(16)));
+/* Used only until a command is executed; the pages are given back then. */
+static struct {
+    char stack[8192];
+    char path[LIMIT_PATH];
+} scratch __attribute__((aligned(4096)));
 
 /* gcc turns loops and initialisers into calls to these, libc or not. */
 void *memset(void *p, int c, size_t n);
@@ -152,7 +156,7 @@ static __attribute__((noreturn)) void child_fail(long r, int at)
 /* As execvp, but never through a shell: a file without a known format is an error, not a script. */
 static long exec_in_path(const char *name)
 {
-    static char full[LIMIT_PATH];
+    char *full = scratch.path;
     const char *path = DEFAULT_PATH;
     long r, worst = -2; /* ENOENT */
 
@@ -164,7 +168,7 @@ static long exec_in_path(const char *name)
 
         while (path[n] && path[n] != ':')
             n++;
-        if (n + m + 2 <= sizeof(full)) {
+        if (n + m + 2 <= sizeof(scratch.path)) {
             memcpy(full, path, n);
             full[n] = '/';
             memcpy(full + n + (n > 0), name, m + 1);
@@ -273,8 +277,9 @@ static void start_child(void)
 
     failure.sys = 0;
     /* clone, not clone3: that is closed to everything in the box, init included. */
-    pid = sys_clone_on(CLONE_VM | CLONE_VFORK | SIGCHLD, child_stack + sizeof(child_stack), child_main,
+    pid = sys_clone_on(CLONE_VM | CLONE_VFORK | SIGCHLD, scratch.stack + sizeof(scratch.stack), child_main,
                        NULL);
+    sys_call(__NR_madvise, &scratch, sizeof(scratch), MADV_DONTNEED);
     if (pid < 0) {
         reply_failed((int)-pid, WIRE_AT_FORK);
         return;

@@ -83,17 +83,20 @@ static int open_workspace(struct options *o, struct error *err)
     o->spec.workspace_fd = fd;
     if (fstat(fd, &st) < 0)
         return error_sys(err, -errno, "workspace '%s'", given);
-    if (faccessat(fd, ".", o->spec.workspace_ro ? R_OK | X_OK : R_OK | W_OK | X_OK, AT_EACCESS) < 0)
-        return error_sys(err, -errno, "workspace '%s': not %s for you%s", given,
-                         o->spec.workspace_ro ? "readable" : "writable",
-                         o->spec.workspace_ro ? "" : " (--ro mounts it read-only)");
     r = path_of_fd(fd, o->workspace_path, sizeof(o->workspace_path));
     if (r < 0)
         return error_sys(err, r, "workspace '%s': find its path", given);
     if (strpbrk(o->workspace_path, "\n\r"))
         return error_set(err, ERR_INVALID, "workspace: its path holds a line break");
     o->spec.workspace_path = o->workspace_path;
-    return check_place(o->workspace_path, err);
+    r = check_place(o->workspace_path, err);
+    if (r < 0)
+        return r;
+    if (faccessat(fd, ".", o->spec.workspace_ro ? R_OK | X_OK : R_OK | W_OK | X_OK, AT_EACCESS) < 0)
+        return error_sys(err, -errno, "workspace '%s': not %s for you%s", given,
+                         o->spec.workspace_ro ? "readable" : "writable",
+                         o->spec.workspace_ro ? "" : " (--ro mounts it read-only)");
+    return 0;
 }
 
 static int open_root(struct options *o, struct error *err)

@@ -47,7 +47,7 @@
 struct one {
     pid_t pid;
     int id_lock, id_map, notify;
-    bool busy;
+    bool busy, stale;
     struct cgroup_set groups;
 };
 
@@ -275,8 +275,18 @@ static void read_notes(struct one *s)
         s->busy = notes[i] == '+';
         sp.last_use = now_sec();
     }
-    if (n > 0 && !s->busy)
-        cgroup_forget(&s->groups, &(struct box_usage){0});
+    if (n > 0)
+        s->stale = true;
+}
+
+/* Page cache of earlier boxes counts as the next one's memory. Taking it away is slow: only when quiet. */
+static void forget_caches(void)
+{
+    for (unsigned i = 0; i < LIMIT_SLOTS; i++)
+        if (sp.slots[i].pid > 0 && !sp.slots[i].busy && sp.slots[i].stale) {
+            cgroup_forget(&sp.slots[i].groups);
+            sp.slots[i].stale = false;
+        }
 }
 
 static bool any_busy(void)
@@ -339,6 +349,7 @@ static int serve(struct error *err)
         if (n == 0) {
             deaths = 0;
             renew_slots();
+            forget_caches();
         }
         if (!any_busy() && now_sec() - sp.last_use >= idle)
             return 0;

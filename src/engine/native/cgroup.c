@@ -369,14 +369,14 @@ void cgroup_usage(const struct cgroup_set *set, struct box_usage *u)
         u->cpu_usec = n;
 }
 
-void cgroup_forget(const struct cgroup_set *set, struct box_usage *ret_start)
+void cgroup_forget(const struct cgroup_set *set)
 {
-    if (set->kind == CGROUP_V1 && set->dirs[CG_MEMORY] >= 0) {
+    if (set->dirs[CG_MEMORY] < 0)
+        return;
+    if (set->kind == CGROUP_V1)
         (void)fd_write_text(set->dirs[CG_MEMORY], "memory.force_empty", "0");
-        (void)fd_write_text(set->dirs[CG_MEMORY], "memory.max_usage_in_bytes", "0");
-    }
-    *ret_start = (struct box_usage){0};
-    cgroup_usage(set, ret_start);
+    else
+        (void)fd_write_text(set->dirs[CG_MEMORY], "memory.reclaim", "1g");
 }
 
 /* ---- removing ---- */

@@ -47,8 +47,8 @@ int cgroup_set_limits(const struct cgroup_set *set, const struct box_limits *lim
 int cgroup_open_joins(const struct cgroup_set *set, int ret[CG_COUNT + 1]);
 /* Adds what the groups know; what they do not know stays as it is. */
 void cgroup_usage(const struct cgroup_set *set, struct box_usage *usage);
-/* Forgets peaks and counters as far as the kernel can, before a slot's group serves its next box. */
-void cgroup_forget(const struct cgroup_set *set, struct box_usage *ret_start);
+/* Gives back what earlier boxes of a slot left in its memory group: the page cache of their files. */
+void cgroup_forget(const struct cgroup_set *set);
 void cgroup_remove(struct cgroup_set *set);
 
 /* Removes empty groups whose makers are gone (names end in their pid). */

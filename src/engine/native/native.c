@@ -440,6 +440,7 @@ static int native_next_event(struct box *b, struct box_event *ret, struct error 
     case WIRE_EXITED:
         ret->kind = BOX_EXITED;
         ret->status = m.status;
+        native(b)->ended = true;
         break;
     default:
         close_fd(&fd);
@@ -498,7 +499,7 @@ static void take_rusage(struct box_usage *u, const struct rusage *r)
 static int native_kill(struct box *b)
 {
     struct native_box *nb = native(b);
-    struct box_usage u = {0};
+    struct box_usage u = {0}, before = {0};
     struct statvfs v;
     struct rusage r;
 
@@ -506,10 +507,15 @@ static int native_kill(struct box *b)
         return 0;
     if (nb->slot_fd >= 0)
         (void)native_settle(b, &(struct error){0});
+    /* What is killed with init is not in its rusage: the kernel drops it. Look before. */
+    if (!nb->ended && b->init_pid > 0)
+        watch_cpu(b->init_pid, &before);
     if (nb->pidfd >= 0)
         (void)syscall(SYS_pidfd_send_signal, nb->pidfd, SIGKILL, NULL, 0);
     if (nb->slot_fd >= 0) {
         slot_client_finish(nb);
+        if (nb->final.cpu_usec < before.cpu_usec)
+            nb->final.cpu_usec = before.cpu_usec;
         nb->dead = true;
         return 0;
     }
@@ -518,6 +524,8 @@ static int native_kill(struct box *b)
     cgroup_usage(&nb->groups, &u);
     subtract(&u, &nb->at_start);
     take_rusage(&u, &r);
+    if (u.cpu_usec < before.cpu_usec)
+        u.cpu_usec = before.cpu_usec;
     u.tmp_is_full = nb->tmp_fd >= 0 && fstatvfs(nb->tmp_fd, &v) == 0 && v.f_blocks && v.f_bfree == 0;
     nb->final = u;
     nb->dead = true;

@@ -14,6 +14,7 @@ struct native_box {
     pid_t sweeper_pid;
     int tmp_fd; /* the box's scratch space, for its fill level; -1 in a slot, which tells it itself */
     bool settled;
+    bool ended; /* the command's end was told: init is on its way out */
     bool dead;
     struct cgroup_base base;
     struct cgroup_set groups;

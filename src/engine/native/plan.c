@@ -23,6 +23,7 @@
  * The supervisor kills at the limit and can say so; a failing malloc says nothing. This is the
  * stop for what grows faster than it looks.
  */
+#define SPARE_NPROC  16
 #define SPARE_DATA   (4ull << 30)
 
 static struct step *add(struct launch_plan *p, enum stage stage, enum step_op op)
@@ -87,7 +88,6 @@ static void plan_ids(const struct box_spec *spec, const struct host_facts *f, st
         s->b = text(p, "%u %u 1\n", spec->gid, f->caller_gid);
     } else {
         add(p, STAGE_TEMPLATE, OP_WAIT_MAPS);
-        add(p, STAGE_TEMPLATE, OP_IDS); /* 0, 0: the owner of what is made below, not of the host */
     }
     add(p, STAGE_TEMPLATE, OP_BOUNDING_SET);
     if (f->ids == IDS_ONE)
@@ -214,6 +214,16 @@ static void plan_dev(struct launch_plan *p, int first_reg)
     add_path(p, STAGE_TEMPLATE, OP_DEVPTS, "dev/pts");
 }
 
+/*
+ * Trees are opened as the caller, whose folders they stand in; the root belongs to the box's own 0, who
+ * is nobody outside.
+ */
+static void plan_become_owner(const struct host_facts *f, struct launch_plan *p)
+{
+    if (f->ids == IDS_RANGE)
+        add(p, STAGE_TEMPLATE, OP_IDS);
+}
+
 /* A root of our own making: an empty tmpfs with the entries in it. */
 static void plan_made_root(const struct box_spec *spec, const struct host_facts *f,
                            struct launch_plan *p)
@@ -223,6 +233,7 @@ static void plan_made_root(const struct box_spec *spec, const struct host_facts 
 
     plan_workspace_tree(f, spec, p);
     first_device = plan_trees(f, p) - N_DEVICES;
+    plan_become_owner(f, p);
     add(p, STAGE_TEMPLATE, OP_ROOT_TMPFS);
     plan_entries(f, p);
     for (size_t i = 0; i < sizeof(empty) / sizeof(*empty); i++)
@@ -246,6 +257,7 @@ static void plan_host_ro(const struct box_spec *spec, const struct host_facts *f
     s = add_path(p, STAGE_TEMPLATE, OP_TREE, "/");
     s->reg = root_reg;
     s->read_only = true;
+    plan_become_owner(f, p);
     add(p, STAGE_TEMPLATE, OP_ROOT_TREE)->reg = root_reg;
     add_path(p, STAGE_TEMPLATE, OP_SCRATCH, "dev")->u = 1 << 20;
     plan_dev(p, first_device);
@@ -307,7 +319,7 @@ static void plan_scratch(const struct box_spec *spec, const struct host_facts *f
                 add_path(p, STAGE_INSIDE, OP_MASK, f->hides[i])->u = 0;
         }
     }
-    scratch_dir(p, "run", 0755); /* last: it covers the place where the tmpfs itself stands */
+    scratch_dir(p, "run", 01777); /* last: it covers the place where the tmpfs itself stands */
 }
 
 static void plan_workspace(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
@@ -350,9 +362,9 @@ static void plan_rlimits(const struct box_spec *spec, const struct host_facts *f
         rlimit(p, RLIMIT_CPU, (l->cpu_usec + 999999) / 1000000 + 1);
     if (l->memory_bytes && f->grades[LIMIT_MEMORY] == GRADE_SUPERVISED)
         rlimit(p, RLIMIT_DATA, 16 * l->memory_bytes + SPARE_DATA);
-    /* One more than allowed, and init: a box over its limit is seen before the kernel stops it. */
+    /* Above the limit: a box that goes over is then seen by the supervisor, which kills it and says so. */
     if (l->pids && f->ids == IDS_ONE)
-        rlimit(p, RLIMIT_NPROC, (uint64_t)l->pids + 2);
+        rlimit(p, RLIMIT_NPROC, 2 * (uint64_t)l->pids + SPARE_NPROC);
     if (l->cpu_milli && f->grades[LIMIT_CPU] == GRADE_SUPERVISED)
         add(p, STAGE_DROP, OP_AFFINITY)->u = (l->cpu_milli + 999) / 1000;
 }

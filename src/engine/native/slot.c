@@ -269,7 +269,8 @@ static int build_box(struct service *s)
     uint32_t step = 0;
     int r;
 
-    memcpy(facts->grades, s->req.grades, sizeof(facts->grades));
+    facts->grades[LIMIT_MEMORY] = slot.cgroups[0] >= 0 ? GRADE_KERNEL : GRADE_SUPERVISED;
+    facts->grades[LIMIT_CPU] = slot.cgroups[2] >= 0 ? GRADE_KERNEL : GRADE_SUPERVISED;
     if (plan_request(&spec, facts, slot.tmp_bytes, &request_plan, &err) < 0)
         return refuse(s, err.msg, E2BIG);
     if (take_tree(s) < 0)

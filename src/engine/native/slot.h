@@ -36,7 +36,6 @@ struct slot_request {
     uint32_t type;
     uint8_t build[16]; /* both ends must be of one build: see slot_build_id() */
     struct box_limits limits;
-    enum grade grades[LIMIT_KINDS];
     uint32_t workspace_ro, fresh_net;
     uint64_t ws_dev, ws_ino;
     char ws_path[LIMIT_PATH];

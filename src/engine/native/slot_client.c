@@ -77,7 +77,7 @@ static bool wait_readable(int fd, int ms)
     return n > 0;
 }
 
-static int send_request(int fd, const struct box_spec *spec, const enum grade *grades, int control)
+static int send_request(int fd, const struct box_spec *spec, int control)
 {
     static struct slot_request q;
     struct stat st;
@@ -90,7 +90,6 @@ static int send_request(int fd, const struct box_spec *spec, const enum grade *g
                               .fresh_net = spec->fresh_net || spec->multi_tenant,
                               .ws_dev = st.st_dev,
                               .ws_ino = st.st_ino};
-    memcpy(q.grades, grades, sizeof(q.grades));
     slot_build_id(q.build);
     (void)snprintf(q.ws_path, sizeof(q.ws_path), "%s", spec->workspace_path);
     return fd_send(fd, &q, sizeof(q), &control, 1);
@@ -209,7 +208,6 @@ int slot_client_start(const struct box_spec *spec, struct native_box *nb, struct
 {
     int pair[2], fds[4] = {-1, -1, -1, -1}, r;
     autoclose int inner = -1, id_map = -1;
-    enum grade grades[LIMIT_KINDS];
     struct slot_reply taken;
 
     if (!fits_a_slot(spec))
@@ -223,9 +221,7 @@ int slot_client_start(const struct box_spec *spec, struct native_box *nb, struct
         return error_sys(err, -errno, "make the control socket");
     nb->box.control_fd = pair[0];
     inner = pair[1];
-    for (int i = 0; i < LIMIT_KINDS; i++)
-        grades[i] = GRADE_SUPERVISED; /* RLIMITs as if there were no cgroup: they cost nothing */
-    if (send_request(nb->slot_fd, spec, grades, inner) < 0 || !wait_readable(nb->slot_fd, TAKEN_MS) ||
+    if (send_request(nb->slot_fd, spec, inner) < 0 || !wait_readable(nb->slot_fd, TAKEN_MS) ||
         fd_recv(nb->slot_fd, &taken, sizeof(taken), fds, 4) != (ssize_t)sizeof(taken) ||
         taken.type != SLOT_TAKEN) {
         forget(nb);
