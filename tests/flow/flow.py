@@ -592,9 +592,8 @@ def _(w):
     out = t.until("31 97")
     need("/dev/pts/" in out, out)
     t.resize(40, 120)
-    time.sleep(0.2)
-    t.type("stty size\n")
-    t.until("40 120")
+    t.type("until stty size | grep '40 120'; do sleep 0.1; done\n")
+    t.until("40 120\r\n")
     t.type("sleep 1000\n")
     time.sleep(0.3)
     t.type("\x03")
@@ -606,7 +605,7 @@ def _(w):
     t.until("Stopped")
     t.type("kill -9 %1\n")
     time.sleep(0.3)
-    t.type("echo; exit 9\n")
+    t.type("exit 9\nexit 9\n")  # the first may be answered with "There are stopped jobs."
     same(t.end(), 9)
 
 
