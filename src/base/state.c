@@ -63,7 +63,7 @@ int state_data_path(char *path, size_t size, struct error *err)
     return 0;
 }
 
-static int runtime_path(char *path, size_t size, struct error *err)
+int state_runtime_path(char *path, size_t size, struct error *err)
 {
     const char *env = getenv("CLAWDEN_RUNTIME_DIR"), *xdg = getenv("XDG_RUNTIME_DIR");
 
@@ -114,7 +114,7 @@ static int open_own(const char *path, struct error *err)
 int state_open_runtime(struct error *err)
 {
     char path[LIMIT_PATH];
-    int r = runtime_path(path, sizeof(path), err);
+    int r = state_runtime_path(path, sizeof(path), err);
 
     return r < 0 ? r : open_own(path, err);
 }

@@ -12,5 +12,6 @@ struct error;
 /* Open descriptors, to be closed by the caller; made if missing. */
 int state_open_runtime(struct error *err);
 int state_open_data(struct error *err);
-/* The path of the data folder, whether it exists or not. */
+/* Their paths, whether they exist or not. */
+int state_runtime_path(char *path, size_t size, struct error *err);
 int state_data_path(char *path, size_t size, struct error *err);

@@ -16,7 +16,7 @@ bool relay_can_pass(int fd)
 
     if (fstat(fd, &st) < 0)
         return false;
-    return S_ISFIFO(st.st_mode) || (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
+    return S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
 }
 
 bool relay_is_done(const struct relay *r)
@@ -52,7 +52,7 @@ static void fill(struct relay *r, uint64_t allowance)
     ssize_t n;
 
     if (!r->data)
-        r->data = malloc(LIMIT_RELAY_CHUNK + 64); /* room for what a filter held back */
+        r->data = malloc(LIMIT_RELAY_CHUNK + TTY_FILTER_ROOM);
     if (!r->data)
         abort();
     if (allowance < want)

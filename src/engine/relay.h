@@ -3,9 +3,9 @@
 /*
  * One direction of a byte stream between the caller and a box.
  *
- * A box never gets the caller's own file or terminal as a descriptor: through /proc/self/fd it could
- * open it again with more rights than it was given. It gets a pipe (or its own terminal), and we carry
- * the bytes. Only pipes and /dev/null pass as they are.
+ * A box never gets the caller's own file, pipe or terminal as a descriptor: through /proc/self/fd it
+ * could open it again, against its direction, with more rights than it was given. It gets a pipe of its
+ * own (or a terminal), and we carry the bytes. Only /dev/null passes as it is.
  */
 #include <poll.h>
 #include <stdbool.h>

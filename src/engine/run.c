@@ -25,6 +25,7 @@
 #define TICK_USEC       20000   /* how often limits are looked at */
 #define SLOW_TICK_USEC  100000  /* when the kernel keeps the hard ones */
 #define GRACE_USEC      2000000 /* between a signal passed on and the kill that follows it */
+#define DRAIN_USEC      500000  /* for the output of a killed command, if nobody takes it */
 #define DISK_FLOOR      (64u << 20) /* free space that a box may not take from its file system */
 #define THROTTLE_WINDOW 100000
 
@@ -374,6 +375,7 @@ static bool carries_output(const struct run *run)
 static void follow(struct run *run, struct error *err)
 {
     const sigset_t waiting = run->waiting;
+    uint64_t ended;
 
     if (carries_output(run))
         start_alarm(true);
@@ -386,11 +388,13 @@ static void follow(struct run *run, struct error *err)
     if (run->killed && !run->over) /* the command's own last word may be there already */
         run->res->status = SIGKILL;
     (void)run->box->ops->kill(run->box);
+    ended = now_usec();
     /* Every process of the box is gone: what is in the pipes is all there will be. */
     while (!relay_is_done(&run->relays[STREAM_OUT]) || !relay_is_done(&run->relays[STREAM_ERR])) {
         relay_done(&run->relays[STREAM_IN]);
         turn(run, &waiting, now_usec() + TICK_USEC, err);
-        if (got_signal)
+        /* A reader that does not read holds up a command that ended by itself, never one that was killed. */
+        if (got_signal || (run->killed && now_usec() - ended > DRAIN_USEC))
             break;
     }
     start_alarm(false);

@@ -16,15 +16,17 @@ void tty_set_size(int fd, uint16_t rows, uint16_t cols);
 
 /*
  * Takes out of a stream the sequences with which a program talks to the terminal rather than to its
- * reader: OSC (clipboard, title, links), DCS, APC, PM, SOS, window reports. Colours, cursor movement and
- * everything else of CSI pass. State is kept across calls.
+ * reader: OSC (clipboard, title, links), DCS, APC, PM, SOS, window reports, character set and reset
+ * commands, every C1 control. Colours, cursor movement and the rest of CSI pass. A sequence passes only when
+ * it is complete and known; whatever it is not sure about it drops. State is kept across calls.
  */
 struct tty_filter {
-    enum { TTY_TEXT, TTY_ESC, TTY_CSI, TTY_STRING, TTY_STRING_ESC, TTY_C1 } state;
-    char csi[32]; /* a sequence that is not decided yet */
-    size_t csi_len;
+    enum { TTY_TEXT, TTY_ESC, TTY_CSI, TTY_STRING, TTY_STRING_ESC, TTY_C2 } state;
+    char held[32]; /* behind ESC or ESC [, not decided yet */
+    size_t n_held;
+    unsigned more; /* bytes that the present UTF-8 character still needs */
 };
 
-/* Filters in place; the new length. data has room for
- * sizeof(csi) + 4 bytes more than len: a sequence held back before may come out now. */
+/* Filters in place; the new length. data has room for TTY_FILTER_ROOM bytes more than len. */
+#define TTY_FILTER_ROOM 64
 size_t tty_filter_apply(struct tty_filter *f, char *data, size_t len);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,6 +41,10 @@ int main(int argc, char **argv)
     bool explain = strcmp(verb, "explain") == 0;
     int status;
 
+    /* A closed 0, 1 or 2 would otherwise be the number of the next thing that is opened. */
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", O_RDWR);
     log_init("clawden-sandbox");
     if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0 || strcmp(verb, "help") == 0) {
         usage();

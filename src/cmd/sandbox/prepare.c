@@ -19,7 +19,8 @@ static const char *const system_dirs[] = {"/",    "/bin",  "/boot", "/dev",  "/e
                                           "/sbin", "/srv", "/sys",  "/tmp",  "/usr",  "/var",  "/var/lib",
                                           "/var/log", "/var/tmp", "/usr/local"};
 /* Nor may anything inside these. */
-static const char *const closed_dirs[] = {"/boot", "/dev", "/etc", "/proc", "/sys"};
+static const char *const closed_dirs[] = {"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32",
+                                          "/proc", "/run", "/sbin", "/sys", "/usr"};
 
 static int canonical(const char *path, char *real, size_t size)
 {
@@ -41,9 +42,20 @@ static int check_not_holding(const char *ws, const char *path, const char *what,
     return 0;
 }
 
+static int check_own(const char *ws, const char *own, struct error *err)
+{
+    char real[LIMIT_PATH];
+    int r = check_not_holding(ws, own, "ClawDen's own folder", err);
+
+    if (r < 0 || canonical(own, real, sizeof(real)) < 0 || !path_is_within(ws, real) ||
+        path_is_within(ws + strlen(real), "/workspaces"))
+        return r;
+    return error_set(err, ERR_DENIED, "workspace '%s': is inside ClawDen's own folder ('%s')", ws, real);
+}
+
 static int check_place(const char *ws, struct error *err)
 {
-    char data[LIMIT_PATH];
+    char path[LIMIT_PATH];
     struct error ignored;
     int r;
 
@@ -57,12 +69,11 @@ static int check_place(const char *ws, struct error *err)
     r = check_not_holding(ws, getenv("HOME"), "your home folder", err);
     if (r >= 0)
         r = check_not_holding(ws, getenv("XDG_RUNTIME_DIR"), "your runtime folder", err);
-    if (r >= 0 && state_data_path(data, sizeof(data), &ignored) >= 0) {
-        r = check_not_holding(ws, data, "ClawDen's own folder", err);
-        if (r >= 0 && canonical(data, data, sizeof(data)) >= 0 && path_is_within(ws, data) &&
-            !path_is_within(ws + strlen(data), "/workspaces"))
-            return error_set(err, ERR_DENIED, "workspace '%s': is inside ClawDen's own folder ('%s')", ws, data);
-    }
+    /* The record must not be writable from inside, nor the spawner's socket be reachable. */
+    if (r >= 0 && state_data_path(path, sizeof(path), &ignored) >= 0)
+        r = check_own(ws, path, err);
+    if (r >= 0 && state_runtime_path(path, sizeof(path), &ignored) >= 0)
+        r = check_own(ws, path, err);
     return r;
 }
 

@@ -387,6 +387,17 @@ static int stop(void)
     return poll(&p, 1, 5000) == 1 ? 0 : 1;
 }
 
+/* Slots park their descriptors above 200. */
+static void raise_descriptors(void)
+{
+    struct rlimit l;
+
+    if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+        return;
+    l.rlim_cur = l.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &l);
+}
+
 int main(int argc, char **argv)
 {
     struct error err = {0};
@@ -408,6 +419,7 @@ int main(int argc, char **argv)
              "  clawden-spawn --version | --help");
         return strcmp(argv[1], "--help") == 0 ? 0 : 2;
     }
+    raise_descriptors();
     sp = (struct spawner){.dir = -1, .lock = -1, .listener = -1, .signals = -1, .init = -1};
     sp.base = (struct cgroup_base){.dirs = {-1, -1, -1}};
     for (unsigned i = 0; i < LIMIT_SLOTS; i++)

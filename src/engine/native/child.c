@@ -560,6 +560,24 @@ static long do_loopback(void)
     return r;
 }
 
+/*
+ * Quotas of this user namespace. Without them a box could make namespaces of its own, use up the inotify
+ * instances of whoever made it (they are counted upwards), or keep memory in System V objects that belong
+ * to no process. The last ones can be set since Linux 6.9; before, they stay as they are.
+ */
+static long do_quotas(void)
+{
+    static const char *const wanted[][2] = {{"/proc/sys/user/max_inotify_instances", "24"},
+                                            {"/proc/sys/user/max_inotify_watches", "65536"},
+                                            {"/proc/sys/kernel/shmall", "16384"},
+                                            {"/proc/sys/kernel/shmmni", "256"},
+                                            {"/proc/sys/kernel/msgmni", "64"}};
+
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
+        (void)write_file(wanted[i][0], wanted[i][1]);
+    return write_file("/proc/sys/user/max_user_namespaces", "0");
+}
+
 /* ---- steps: slots ---- */
 
 int child_new_net(void)
@@ -723,7 +741,7 @@ static long do_stdio(struct child_state *st)
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
         if (*all[i] < 0)
             continue; /* a slot has no report pipe: it shares the child's memory */
-        r = sys_call(__NR_fcntl, *all[i], F_DUPFD_CLOEXEC, 64);
+        r = sys_call(__NR_fcntl, *all[i], F_DUPFD_CLOEXEC, KEEP_END);
         if (r < 0)
             return r;
         *all[i] = (int)r;
@@ -731,7 +749,7 @@ static long do_stdio(struct child_state *st)
     null = open_plain(st->root, "dev/null", O_RDWR, 0);
     if (null < 0)
         return null;
-    null = sys_call(__NR_fcntl, null, F_DUPFD_CLOEXEC, 64);
+    null = sys_call(__NR_fcntl, null, F_DUPFD_CLOEXEC, KEEP_END);
     for (int i = 0; r >= 0 && i < 3; i++)
         r = keep((int)null, i, 0);
     if (r >= 0)
@@ -810,7 +828,7 @@ static long do_step(struct child_state *st, const struct step *s)
     case OP_WRITER:
         return do_writer(st);
     case OP_NO_NESTED:
-        return write_file("/proc/sys/user/max_user_namespaces", "0");
+        return do_quotas();
     case OP_LOOPBACK:
         return do_loopback();
     case OP_PARK:

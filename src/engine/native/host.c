@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/path.h"
+#include "base/state.h"
 #include "engine/native/landlock.h"
 
 /* System folders and the parts of /etc that programs cannot do without (C5). Nothing else is seen. */
@@ -31,7 +32,7 @@ static const char *const own_names[] = {"proc", "sys", "dev", "tmp", "run", "wor
 /* What the kernel tells about the machine rather than the box. */
 static const char *const proc_names[] = {
     "proc/acpi",         "proc/asound",     "proc/bus",        "proc/fs",
-    "proc/irq",          "proc/scsi",       "proc/config.gz",  "proc/diskstats",
+    "proc/irq",          "proc/pressure",   "proc/scsi",       "proc/config.gz",  "proc/diskstats",
     "proc/interrupts",   "proc/iomem",      "proc/ioports",    "proc/kallsyms",
     "proc/kcore",        "proc/key-users",  "proc/keys",       "proc/kmsg",
     "proc/kpagecgroup",  "proc/kpagecount", "proc/kpageflags", "proc/latency_stats",
@@ -143,19 +144,47 @@ static void look_masks(struct host_facts *f)
     }
 }
 
+/* The caller's home and our own folders, if they lie outside what is hidden anyway. */
+static void hide_own(struct host_facts *f, const char *path)
+{
+    autoclose int fd = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    char real[384];
+
+    if (fd < 0 || path_of_fd(fd, real, sizeof(real)) < 0 || strcmp(real, "/") == 0 ||
+        path_is_within(real, "/run") || path_is_within(real, "/tmp") || path_is_within(real, "/var/tmp"))
+        return;
+    for (size_t i = 0; i < f->n_hides; i++)
+        if (f->hide_is_dir[i] && path_is_within(real + 1, f->hides[i]))
+            return;
+    for (size_t i = 0; i < sizeof(f->own_hides) / sizeof(*f->own_hides); i++) {
+        if (f->own_hides[i][0])
+            continue;
+        (void)snprintf(f->own_hides[i], sizeof(f->own_hides[i]), "%s", real + 1);
+        f->hide_is_dir[f->n_hides] = true;
+        f->hides[f->n_hides++] = f->own_hides[i];
+        return;
+    }
+}
+
 static void look_hides(struct host_facts *f)
 {
+    char path[LIMIT_PATH];
+    struct error ignored;
     struct stat st;
 
     for (size_t i = 0; i < sizeof(secret_names) / sizeof(*secret_names); i++) {
-        char path[64];
-
         (void)snprintf(path, sizeof(path), "/%s", secret_names[i]);
         if (lstat(path, &st) < 0 || !(S_ISDIR(st.st_mode) || S_ISREG(st.st_mode)))
             continue;
         f->hide_is_dir[f->n_hides] = S_ISDIR(st.st_mode);
         f->hides[f->n_hides++] = secret_names[i];
     }
+    hide_own(f, getenv("HOME"));
+    hide_own(f, getenv("XDG_RUNTIME_DIR"));
+    if (state_data_path(path, sizeof(path), &ignored) >= 0)
+        hide_own(f, path);
+    if (state_runtime_path(path, sizeof(path), &ignored) >= 0)
+        hide_own(f, path);
     f->has_workspace_dir = lstat("/workspace", &st) == 0 && S_ISDIR(st.st_mode);
 }
 

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -199,13 +200,13 @@ static int sweep_child(void *arg)
 
     (void)sys_call(__NR_setsid);
     for (int i = 0; i < 2 + CG_COUNT; i++)
-        high[i] = (int)sys_call(__NR_fcntl, s->fds[i], F_DUPFD_CLOEXEC, 64);
+        high[i] = (int)sys_call(__NR_fcntl, s->fds[i], F_DUPFD_CLOEXEC, 3 + 1 + CG_COUNT);
     for (int i = 1; i < 2 + CG_COUNT; i++) {
         (void)sys_call(__NR_close, 2 + i);
         if (high[i] >= 0)
             (void)sys_call(__NR_dup3, high[i], 2 + i, 0);
     }
-    (void)sys_call(__NR_close_range, 3 + 1 + CG_COUNT, 63, 0);
+    (void)sys_call(__NR_close_range, 3 + 1 + CG_COUNT, ~0U, CLOSE_RANGE_CLOEXEC);
     (void)sys_call(__NR_execveat, high[0], "", argv, argv + 2, AT_EMPTY_PATH);
     return 127;
 }

@@ -109,9 +109,10 @@ struct host_facts {
     const char *masks[48]; /* paths under /proc that exist here and must not be seen */
     size_t n_masks;
     bool mask_is_dir[48];
-    const char *hides[24]; /* ROOT_HOST_RO: folders and files with other people's secrets */
-    bool hide_is_dir[24];
+    const char *hides[32]; /* ROOT_HOST_RO: folders and files with other people's secrets */
+    bool hide_is_dir[32];
     size_t n_hides;
+    char own_hides[4][384]; /* the caller's own, wherever they are: text of some of the above */
     bool has_workspace_dir; /* ROOT_HOST_RO: the host has a /workspace to mount on */
     bool no_var_tmp;        /* the root has no folder /var/tmp, and cannot get one */
     /* workspace */

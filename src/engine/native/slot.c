@@ -91,7 +91,7 @@ static int refuse_step(struct service *s, const struct launch_plan *plan, uint32
 static bool is_sane(const struct slot_request *q)
 {
     return q->type == SLOT_REQUEST && q->ws_path[0] == '/' && memchr(q->ws_path, 0, sizeof(q->ws_path)) &&
-           q->limits.tmp_bytes;
+           q->limits.tmp_bytes && q->ws_ino; /* 0 would mean: any object of that name */
 }
 
 static int take_request(struct service *s)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -242,10 +243,31 @@ int slot_client_start(const struct box_spec *spec, struct native_box *nb, struct
     return 1;
 }
 
+/* STARTED says that it was let go; what /proc shows is init's only once that is executed. */
+static void await_init(pid_t pid)
+{
+    const struct timespec pause = {.tv_nsec = 50000};
+    char path[48], text[64];
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+    for (int i = 0; i < STARTED_MS * 20; i++) {
+        ssize_t n = fd_read_text(AT_FDCWD, path, text, sizeof(text));
+
+        if (n == 0 || (n < 0 && n != -EFBIG) || (n > 0 && strcmp(text, "clawden-init") == 0))
+            return; /* there, or gone again */
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
 int slot_client_settle(struct native_box *nb, struct error *err)
 {
+    int r;
+
     nb->settled = true; /* told once, whatever it is */
-    return await_started(nb, err);
+    r = await_started(nb, err);
+    if (r >= 0 && nb->box.init_pid > 0)
+        await_init(nb->box.init_pid);
+    return r;
 }
 
 void slot_client_finish(struct native_box *nb)

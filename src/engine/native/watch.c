@@ -206,7 +206,7 @@ void watch_tree(pid_t init, struct box_usage *ret)
 
         if (proc < 0)
             continue;
-        bytes += t.n > 2 ? fair_bytes(proc) : private_bytes(proc);
+        bytes += fair_bytes(proc);
         bytes += memfd_bytes(proc, seen, &n_seen, sizeof(seen) / sizeof(*seen));
     }
     ret->memory_bytes = bytes + tmpfs_bytes(init);
