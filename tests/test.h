@@ -66,21 +66,6 @@
         CHECK(r_ >= 0, "%s: %d (%s)", #call, r_, (err).msg);     \
     } while (0)
 
-/*
- * A test of something that is known to be wrong: `if (known_bug("what")) return;` leaves it out and
- * says so; STRICT=1 runs it. Whoever mends the bug removes the line. (Not cmocka's skip(): version
- * 1.1 prints that as "not ok", which meson counts as a failure.)
- */
-static inline bool known_bug(const char *what)
-{
-    const char *strict = getenv("STRICT");
-
-    if (strict && strcmp(strict, "1") == 0)
-        return false;
-    print_message("# left out, known bug: %s\n", what);
-    return true;
-}
-
 /* The same for what this host cannot do. */
 static inline bool host_lacks(const char *what)
 {

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "audit/redact.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -58,6 +59,23 @@ static int open_log(const struct audit *a, const char *name, int flags, struct e
     return fd;
 }
 
+/*
+ * The last line lost its end (a power cut). If only the newline is missing it is whole otherwise, and the
+ * chain goes on; else a new line is begun with a new chain, so that what follows can be read.
+ */
+static int end_torn_line(int fd, off_t size, char hash[SHA256_HEX], struct error *err)
+{
+    char tail[SUFFIX_LEN - 1];
+
+    if (size >= (off_t)sizeof(tail) &&
+        pread(fd, tail, sizeof(tail), size - (off_t)sizeof(tail)) == (ssize_t)sizeof(tail) &&
+        memcmp(tail, HASH_KEY, sizeof(HASH_KEY) - 1) == 0 && memcmp(tail + sizeof(tail) - 2, "\"}", 2) == 0)
+        memcpy(hash, tail + sizeof(HASH_KEY) - 1, SHA256_HEX - 1);
+    if (write(fd, "\n", 1) != 1)
+        return error_sys(err, -errno, "audit: end the torn last line");
+    return 0;
+}
+
 /* The hash that the last line ends with. A torn last line (power cut) is told, not overwritten. */
 static int last_hash(int fd, char hash[SHA256_HEX], struct error *err)
 {
@@ -70,10 +88,7 @@ static int last_hash(int fd, char hash[SHA256_HEX], struct error *err)
     if (size < (off_t)sizeof(tail) ||
         pread(fd, tail, sizeof(tail), size - (off_t)sizeof(tail)) != (ssize_t)sizeof(tail) ||
         memcmp(tail, HASH_KEY, sizeof(HASH_KEY) - 1) != 0 || memcmp(tail + sizeof(tail) - 3, "\"}\n", 3) != 0) {
-        /* Start a new line, so that at least what follows can be read and verified. */
-        if (write(fd, "\n", 1) != 1)
-            return error_sys(err, -errno, "audit: end the torn last line");
-        return 0;
+        return end_torn_line(fd, size, hash, err);
     }
     memcpy(hash, tail + sizeof(HASH_KEY) - 1, SHA256_HEX - 1);
     return 0;
@@ -111,18 +126,34 @@ static void chain(const char *prev, const char *line, size_t len, char hash[SHA2
     hash[64] = 0;
 }
 
+/* A field of audit.log: redacted like a word, at most 800 bytes, no byte that could end it. */
+static void put_plain(struct buf *line, const char *text)
+{
+    autobuf word;
+    size_t n;
+
+    buf_init(&word, 8 * LIMIT_AUDIT_ARGV);
+    redact_word(&word, NULL, text);
+    n = word.failed || word.len < 2 ? 0 : word.len - 2; /* without the quotes */
+    buf_append(line, n ? word.data + 1 : "", n > 800 ? 800 : n);
+}
+
 static int append_text(struct audit *a, const char *event, const char *target, const struct timespec *now,
                        struct error *err)
 {
     autoclose int fd = open_log(a, "audit.log", O_WRONLY | O_APPEND | O_CREAT, err);
-    char line[1024];
-    int n, r;
+    autobuf line;
+    int r;
 
     if (fd < 0)
         return fd;
-    n = snprintf(line, sizeof(line), "%lld\t%s\t%.800s\tuid:%u\n",
-                 (long long)now->tv_sec * 1000 + now->tv_nsec / 1000000, event, target, (unsigned)getuid());
-    r = fd_write_full(fd, line, (size_t)n);
+    buf_init(&line, 4 * LIMIT_AUDIT_ARGV);
+    buf_printf(&line, "%lld\t%s\t", (long long)now->tv_sec * 1000 + now->tv_nsec / 1000000, event);
+    put_plain(&line, target);
+    buf_printf(&line, "\tuid:%u\n", (unsigned)getuid());
+    if (line.failed)
+        return error_set(err, ERR_TOO_LARGE, "audit: the line of event '%s' is too long", event);
+    r = fd_write_full(fd, line.data, line.len);
     return r < 0 ? error_sys(err, r, "audit: write 'audit.log'") : 0;
 }
 
@@ -143,7 +174,7 @@ int audit_append(struct audit *a, const char *event, const char *target, const s
     if (r < 0)
         return r;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    buf_init(&line, LIMIT_AUDIT_LINE);
+    buf_init(&line, LIMIT_AUDIT_LINE + SUFFIX_LEN);
     buf_puts(&line, "{");
     put_time(&line, &now);
     buf_json_str(&line, "event", event);
@@ -151,7 +182,7 @@ int audit_append(struct audit *a, const char *event, const char *target, const s
         buf_puts(&line, ",");
         buf_append(&line, fields->data, fields->len);
     }
-    if (line.failed || fields->failed)
+    if (line.failed || fields->failed || line.len > LIMIT_AUDIT_LINE)
         return error_set(err, ERR_TOO_LARGE, "audit: the line of event '%s' is too long", event);
     chain(prev, line.data, line.len, hash);
     buf_printf(&line, HASH_KEY "%s\"}\n", hash);
@@ -168,7 +199,8 @@ static const char *check_line(const char *line, size_t len, char prev[SHA256_HEX
     char hash[SHA256_HEX];
     size_t body = len + 1 - SUFFIX_LEN; /* line comes without its newline */
 
-    if (len + 1 < SUFFIX_LEN || memcmp(line + body, HASH_KEY, sizeof(HASH_KEY) - 1) != 0)
+    if (len + 1 < SUFFIX_LEN || memcmp(line + body, HASH_KEY, sizeof(HASH_KEY) - 1) != 0 ||
+        memcmp(line + len - 2, "\"}", 2) != 0)
         return "the line has no hash";
     chain(prev, line, body, hash);
     if (memcmp(hash, line + body + sizeof(HASH_KEY) - 1, 64) != 0)
@@ -195,6 +227,8 @@ int audit_verify(struct audit *a, struct audit_check *ret, struct error *err)
     if (!f)
         return fd < 0 ? fd : error_sys(err, -errno, "audit: read '" FILE_NAME "'");
     *ret = (struct audit_check){0};
+    if (flock(fd, LOCK_SH) < 0) /* not in the middle of somebody's line */
+        return error_sys(err, -errno, "audit: lock '" FILE_NAME "'");
     while ((n = getline(&line, &size, f)) > 0) {
         ret->lines++;
         if (n > (ssize_t)LIMIT_AUDIT_LINE + (ssize_t)SUFFIX_LEN)
@@ -208,5 +242,5 @@ int audit_verify(struct audit *a, struct audit_check *ret, struct error *err)
             return 0;
         }
     }
-    return 0;
+    return ferror(f) ? error_sys(err, -EIO, "audit: read '" FILE_NAME "'") : 0;
 }

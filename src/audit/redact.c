@@ -36,69 +36,112 @@ bool redact_is_secret_name(const char *name, unsigned long len)
     return false;
 }
 
-/* Where a token of known shape begins in the word, or NULL. It starts the word or follows a separator. */
-static const char *find_token(const char *word)
+static bool is_name_byte(char c)
 {
-    for (const char *p = word; *p; p++) {
-        if (p != word && !strchr("=:/@ ,;'\"", p[-1]))
-            continue;
-        for (unsigned long i = 0; i < sizeof(secret_starts) / sizeof(*secret_starts); i++) {
-            unsigned long n = strlen(secret_starts[i]);
-
-            if (strncmp(p, secret_starts[i], n) == 0 && strlen(p) >= n + 8)
-                return p;
-        }
-    }
-    return NULL;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
 }
 
-/* user:password@ of a URL: where the password begins and ends. */
-static bool find_userinfo(const char *word, const char **ret_from, const char **ret_to)
+static bool is_alnum(char c)
 {
-    const char *s = strstr(word, "://"), *at, *colon;
+    return is_name_byte(c) && c != '_' && c != '-' && c != '.';
+}
 
-    if (!s)
+/* Does a token of known shape begin here? It starts the word or stands behind no letter or digit. */
+static bool is_token(const char *word, const char *p)
+{
+    if (p != word && is_alnum(p[-1]))
         return false;
-    s += 3;
-    at = strchr(s, '@');
-    colon = strchr(s, ':');
-    if (!at || !colon || colon > at || memchr(s, '/', (unsigned long)(at - s)))
+    for (unsigned long i = 0; i < sizeof(secret_starts) / sizeof(*secret_starts); i++) {
+        unsigned long n = strlen(secret_starts[i]);
+
+        if (strncmp(p, secret_starts[i], n) == 0 && strlen(p) >= n + 8)
+            return true;
+    }
+    return false;
+}
+
+/* Is p the sign behind a secret's name: TOKEN=, "password":, Authorization : ? */
+static bool ends_secret_name(const char *word, const char *p)
+{
+    const char *end = p, *first;
+
+    if (*p != '=' && *p != ':')
+        return false;
+    while (end > word && (end[-1] == ' ' || end[-1] == '"' || end[-1] == '\''))
+        end--;
+    for (first = end; first > word && is_name_byte(first[-1]);)
+        first--;
+    return redact_is_secret_name(first, (unsigned long)(end - first));
+}
+
+/* How much of the word may be seen: up to the first thing that looks like a secret. */
+static unsigned long seen_length(const char *before, const char *word)
+{
+    if (before && before[0] == '-' && !strchr(before, '=') && redact_is_secret_name(before, strlen(before)))
+        return 0;
+    if (contains(word, strlen(word), "bearer "))
+        return 0;
+    for (const char *p = word; *p; p++) {
+        if (is_token(word, p))
+            return (unsigned long)(p - word);
+        if (ends_secret_name(word, p))
+            return (unsigned long)(p - word) + 1;
+    }
+    return strlen(word);
+}
+
+/* user:password@ behind the :// at s: where the password begins and ends. A number there is a port. */
+static bool find_password(const char *s, const char **ret_from, const char **ret_to)
+{
+    const char *end = s + strcspn(s, " \t\n\r\"'<>"), *colon, *at = NULL, *next = strstr(s, "://");
+
+    if (next && next < end)
+        end = next;
+    colon = memchr(s, ':', (unsigned long)(end - s));
+    for (const char *p = s; p < end; p++)
+        if (*p == '@')
+            at = p;
+    if (!colon || !at || colon > at || colon[1 + strspn(colon + 1, "0123456789")] == '/')
         return false;
     *ret_from = colon + 1;
     *ret_to = at;
     return true;
 }
 
-static unsigned long kept_length(const char *before, const char *word)
+/* The first len bytes of the word, every password of a URL left out. */
+static void put_seen(struct buf *text, const char *word, unsigned long len)
 {
-    const char *sign = word + strcspn(word, "=:"), *token;
+    const char *p = word, *end = word + len;
 
-    if (before && before[0] == '-' && !strchr(before, '=') && redact_is_secret_name(before, strlen(before)))
-        return 0;
-    if (*sign && redact_is_secret_name(word, (unsigned long)(sign - word)))
-        return (unsigned long)(sign - word) + 1;
-    if (contains(word, strlen(word), "bearer "))
-        return 0;
-    token = find_token(word);
-    return token ? (unsigned long)(token - word) : strlen(word);
+    while (p < end) {
+        const char *mark = strstr(p, "://"), *from, *to;
+
+        if (!mark || mark + 3 > end || !find_password(mark + 3, &from, &to)) {
+            const char *stop = mark && mark + 3 <= end ? mark + 3 : end;
+
+            buf_append(text, p, (unsigned long)(stop - p));
+            p = stop;
+            continue;
+        }
+        if (from > end)
+            from = end;
+        buf_append(text, p, (unsigned long)(from - p));
+        if (to >= end)
+            return; /* what follows is hidden anyway */
+        buf_puts(text, REDACTED);
+        p = to;
+    }
 }
 
 void redact_word(struct buf *out, const char *before, const char *word)
 {
-    unsigned long keep = kept_length(before, word), len = strlen(word);
-    const char *from, *to;
+    unsigned long seen = seen_length(before, word);
     autobuf text;
 
     buf_init(&text, LIMIT_AUDIT_ARGV);
-    if (keep == len && find_userinfo(word, &from, &to)) {
-        buf_append(&text, word, (unsigned long)(from - word));
+    put_seen(&text, word, seen);
+    if (word[seen])
         buf_puts(&text, REDACTED);
-        buf_puts(&text, to);
-    } else {
-        buf_append(&text, word, keep);
-        if (keep < len)
-            buf_puts(&text, REDACTED);
-    }
     if (text.failed)
         buf_puts(out, "\"[cut]\"");
     else

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define ROOM_FOR_REASON 64
+
 int error_set(struct error *err, enum error_code code, const char *fmt, ...)
 {
     va_list ap;
@@ -28,6 +30,8 @@ int error_sys(struct error *err, int r, const char *fmt, ...)
     (void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
     va_end(ap);
     n = strlen(err->msg);
+    if (n > sizeof(err->msg) - ROOM_FOR_REASON) /* a long path must not hide the reason */
+        n = sizeof(err->msg) - ROOM_FOR_REASON;
     (void)snprintf(err->msg + n, sizeof(err->msg) - n, ": %s", strerror(-r));
     return -ERR_SYS;
 }

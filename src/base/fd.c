@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +19,12 @@ ssize_t fd_read_full(int fd, void *data, size_t len)
 
         if (n < 0 && errno == EINTR)
             continue;
+        if (n < 0 && errno == EAGAIN) {
+            struct pollfd p = {.fd = fd, .events = POLLIN};
+
+            if (poll(&p, 1, -1) >= 0 || errno == EINTR)
+                continue;
+        }
         if (n < 0)
             return -errno;
         if (n == 0)

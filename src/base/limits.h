@@ -9,7 +9,7 @@
 #define LIMIT_CGROUP_FILE   (8u << 10)  /* /proc/self/cgroup: a dozen lines of one path each */
 #define LIMIT_PATH          4096u       /* PATH_MAX, with its NUL */
 #define LIMIT_ROOT_ENTRIES  64u         /* names in the top folder of an image */
-#define LIMIT_STEPS         224u        /* steps of one plan: a full image root needs about 150 */
+#define LIMIT_STEPS         310u        /* steps of one plan: 64 image entries and 30 masks need about 305 */
 #define LIMIT_AUDIT_LINE    (32u << 10) /* one audit line: argv is cut to fit */
 #define LIMIT_AUDIT_ARGV    (4u << 10)  /* bytes of argv shown in an audit line */
 #define LIMIT_JSON_RESULT   (16u << 10) /* the --json object of one run */

@@ -42,14 +42,32 @@ static void put_json(struct buf *line, enum log_level level, const char *msg)
     buf_puts(line, "}\n");
 }
 
+/* 0x80-0x9f outside a character of more than two bytes: a terminal may take it for a command. */
+static bool is_c1(const char *p, const char *start)
+{
+    unsigned char c = (unsigned char)*p;
+    int back = 1;
+
+    if (c < 0x80 || c > 0x9f)
+        return false;
+    while (p - back >= start && ((unsigned char)p[-back] & 0xc0) == 0x80 && back < 3)
+        back++;
+    if (p - back < start)
+        return true;
+    c = (unsigned char)p[-back];
+    return !((c >= 0xc3 && c < 0xe0 && back == 1) || (c >= 0xe0 && c < 0xf0 && back <= 2) || (c >= 0xf0 && back <= 3));
+}
+
 /* A message may quote what a box wrote: control bytes never reach the terminal as they are. */
 static void put_text(struct buf *line, enum log_level level, const char *msg)
 {
+    const char *start = msg;
+
     buf_printf(line, "%s: %s", state.program, level == LOG_WARN ? "warning: " : "");
     for (; *msg; msg++) {
         unsigned char c = (unsigned char)*msg;
 
-        if (c < 0x20 || c == 0x7f)
+        if (c < 0x20 || c == 0x7f || is_c1(msg, start))
             buf_printf(line, "\\x%02x", c);
         else
             buf_append(line, msg, 1);

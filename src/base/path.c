@@ -32,7 +32,7 @@ int path_open(int dirfd, const char *path, int flags, mode_t mode, enum path_pol
 {
     struct open_how how = {
         .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
-        .mode = (flags & (O_CREAT | O_TMPFILE)) ? mode : 0,
+        .mode = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0,
         .resolve = resolve_flags(policy),
     };
 
@@ -51,6 +51,7 @@ int path_open(int dirfd, const char *path, int flags, mode_t mode, enum path_pol
 int path_of_fd(int fd, char *path, size_t size)
 {
     char link[32];
+    struct stat st;
     ssize_t n;
 
     (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
@@ -60,7 +61,10 @@ int path_of_fd(int fd, char *path, size_t size)
     if ((size_t)n >= size)
         return -ENAMETOOLONG;
     path[n] = 0;
-    return path[0] == '/' ? 0 : -ENOENT;
+    if (path[0] != '/')
+        return -ENOENT;
+    /* A folder that was removed has no path any more, whatever its link says. */
+    return fstat(fd, &st) < 0 ? -errno : st.st_nlink == 0 ? -ENOENT : 0;
 }
 
 bool path_is_within(const char *path, const char *dir)

@@ -47,42 +47,44 @@ static const char *home_dir(char *text, size_t size)
     return NULL;
 }
 
+/* All of it or nothing: a path that is cut names another folder. */
+static int put_path(char *path, size_t size, const char *base, const char *rest, struct error *err)
+{
+    int n = snprintf(path, size, "%s%s", base, rest);
+
+    if (n < 0 || (size_t)n >= size)
+        return error_set(err, ERR_TOO_LARGE, "the path of ClawDen's folder has %d bytes: at most %zu", n, size - 1);
+    return 0;
+}
+
 int state_data_path(char *path, size_t size, struct error *err)
 {
     static char text[LIMIT_SMALL_FILE];
     const char *env = getenv("CLAWDEN_DATA_DIR"), *home;
 
-    if (env && env[0] == '/') {
-        (void)snprintf(path, size, "%s", env);
-        return 0;
-    }
+    if (env && env[0] == '/')
+        return put_path(path, size, env, "", err);
     home = home_dir(text, sizeof(text));
     if (!home)
         return error_set(err, ERR_NOT_FOUND, "no home folder: set HOME or CLAWDEN_DATA_DIR");
-    (void)snprintf(path, size, "%s/.clawden", home);
-    return 0;
+    return put_path(path, size, home, "/.clawden", err);
 }
 
 int state_runtime_path(char *path, size_t size, struct error *err)
 {
     const char *env = getenv("CLAWDEN_RUNTIME_DIR"), *xdg = getenv("XDG_RUNTIME_DIR");
 
-    if (env && env[0] == '/') {
-        (void)snprintf(path, size, "%s", env);
-        return 0;
-    }
-    if (geteuid() == 0) {
-        (void)snprintf(path, size, "/run/clawden");
-        return 0;
-    }
-    if (xdg && xdg[0] == '/') {
-        (void)snprintf(path, size, "%s/clawden", xdg);
-        return 0;
-    }
-    if (state_data_path(path, size - 5, err) < 0)
+    char data[LIMIT_PATH];
+
+    if (env && env[0] == '/')
+        return put_path(path, size, env, "", err);
+    if (geteuid() == 0)
+        return put_path(path, size, "/run/clawden", "", err);
+    if (xdg && xdg[0] == '/')
+        return put_path(path, size, xdg, "/clawden", err);
+    if (state_data_path(data, sizeof(data), err) < 0)
         return -(int)err->code;
-    memcpy(path + strlen(path), "/run", 5);
-    return 0;
+    return put_path(path, size, data, "/run", err);
 }
 
 /* A folder of ours: owned by us and closed to others, else somebody else prepared it. */
@@ -103,10 +105,10 @@ static int open_own(const char *path, struct error *err)
         return error_sys(err, -errno, "open folder '%s'", path);
     if (fstat(fd, &st) < 0)
         return error_sys(err, -errno, "look at folder '%s'", path);
-    if (st.st_uid != geteuid() || (st.st_mode & 022))
+    if (st.st_uid != geteuid() || (st.st_mode & 077))
         return error_set(err, ERR_DENIED,
-                         "folder '%s' belongs to uid %u with mode %04o: it must be yours and writable by "
-                         "nobody else",
+                         "folder '%s' belongs to uid %u with mode %04o: it must be yours and closed to others "
+                         "(chmod 700)",
                          path, (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
     return TAKE_FD(fd);
 }

@@ -13,7 +13,7 @@ struct unit {
 /* Reads "digits[.digits]" as value * factor without floating point; what follows is in *rest. */
 static int read_scaled(const char *s, uint64_t factor, uint64_t *ret, const char **rest)
 {
-    uint64_t value = 0, scale = factor;
+    uint64_t value = 0, part = 0, whole = 1;
     size_t digits = 0;
 
     for (; *s >= '0' && *s <= '9'; s++, digits++) {
@@ -26,13 +26,15 @@ static int read_scaled(const char *s, uint64_t factor, uint64_t *ret, const char
     if (digits && *s == '.') {
         const char *first = ++s;
 
-        for (; *s >= '0' && *s <= '9'; s++) {
-            scale /= 10;
-            if (__builtin_add_overflow(value, scale * (uint64_t)(*s - '0'), &value))
-                return -ERANGE;
-        }
+        for (; *s >= '0' && *s <= '9'; s++)
+            if (whole < 10000000000) { /* further digits are below what anybody means */
+                part = part * 10 + (uint64_t)(*s - '0');
+                whole *= 10;
+            }
         if (s == first)
             return -EINVAL;
+        if (__builtin_add_overflow(value, (uint64_t)((unsigned __int128)part * factor / whole), &value))
+            return -ERANGE;
     }
     *ret = value;
     *rest = s;
@@ -67,8 +69,15 @@ int units_parse_duration(const char *s, uint64_t *ret_usec)
     static const struct unit units[] = {
         {"", 1000000},         {"s", 1000000},          {"ms", 1000}, {"m", 60000000},
         {"h", 3600000000ULL}, {"d", 86400000000ULL}, {0}};
+    uint64_t usec;
+    int r = parse_united(s, units, &usec);
 
-    return parse_united(s, units, ret_usec);
+    if (r < 0)
+        return r;
+    if (usec > INT64_MAX)
+        return -ERANGE;
+    *ret_usec = usec;
+    return 0;
 }
 
 int units_parse_size(const char *s, uint64_t *ret_bytes)
@@ -77,7 +86,7 @@ int units_parse_size(const char *s, uint64_t *ret_bytes)
         {"", 1 << 20},         {"b", 1},         {"k", 1 << 10},      {"kb", 1 << 10},
         {"m", 1 << 20},        {"mb", 1 << 20},  {"g", 1 << 30},      {"gb", 1 << 30},
         {"t", 1ULL << 40},     {"tb", 1ULL << 40}, {"kib", 1 << 10}, {"mib", 1 << 20},
-        {"gib", 1 << 30},      {0}};
+        {"gib", 1 << 30},      {"tib", 1ULL << 40}, {0}};
     uint64_t bytes;
     int r = parse_united(s, units, &bytes);
 

@@ -37,7 +37,7 @@ struct run {
     struct box *box;
     struct relay relays[N_STREAMS];
     int inner[3]; /* the box's ends, closed once init has them */
-    struct tty_filter filter;
+    struct tty_filter filters[N_STREAMS];
     int pty;      /* the box's terminal, or -1 */
     bool over;    /* the command has ended, or the box is gone */
     bool killed;
@@ -113,7 +113,7 @@ static int open_stream(struct run *run, int i, bool must_carry, struct error *er
                         : (struct relay){.from = p[0], .to = fd, .own_from = true};
     (void)fcntl(i == STREAM_IN ? p[1] : p[0], F_SETFL, O_NONBLOCK);
     if (i != STREAM_IN && isatty(fd))
-        r->filter = &run->filter;
+        r->filter = &run->filters[i];
     return 0;
 }
 
@@ -135,7 +135,7 @@ static void use_terminal(struct run *run, int master)
     run->pty = master;
     run->relays[STREAM_IN] = (struct relay){.from = STDIN_FILENO, .to = master};
     run->relays[STREAM_OUT] =
-        (struct relay){.from = master, .to = STDOUT_FILENO, .filter = &run->filter};
+        (struct relay){.from = master, .to = STDOUT_FILENO, .filter = &run->filters[STREAM_OUT]};
     (void)tty_raw(STDIN_FILENO);
 }
 
@@ -193,7 +193,8 @@ static void throttle(struct run *run, const struct box_usage *u, uint64_t now)
 
     if (!milli || run->box->grades[LIMIT_CPU] != GRADE_SUPERVISED || run->pty >= 0)
         return;
-    if (now - run->window_begun >= 10 * THROTTLE_WINDOW && !run->stopped) {
+    /* CPU time can seem to shrink: that of children nobody waits for is dropped. */
+    if (u->cpu_usec < run->window_cpu || (now - run->window_begun >= 10 * THROTTLE_WINDOW && !run->stopped)) {
         run->window_begun = now;
         run->window_cpu = u->cpu_usec;
     }
@@ -482,6 +483,11 @@ static void finish(struct run *run)
         run->box->ops->destroy(run->box);
 }
 
+static uint64_t add_capped(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 int run_command(const struct run_request *req, struct run_result *ret, struct error *err)
 {
     struct run run = {
@@ -503,7 +509,7 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
     if (r >= 0) {
         run.begun = run.window_begun = now_usec();
         if (req->spec->limits.wall_usec)
-            run.deadline = run.begun + req->spec->limits.wall_usec;
+            run.deadline = add_capped(run.begun, req->spec->limits.wall_usec);
         if (needs_ticks(&run))
             run.next_tick = run.begun + FIRST_TICK_USEC;
         follow(&run, err);
@@ -520,12 +526,12 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
 
 int run_exit_status(const struct run_result *r)
 {
-    if (!r->started)
-        return r->exec_sys == ENOENT ? 127 : 126;
     if (r->limit == LIMIT_WALL)
         return 124;
     if (r->limit == LIMIT_MEMORY || (r->limit != LIMIT_NONE && r->status == SIGKILL))
         return 137;
+    if (!r->started && r->exec_sys)
+        return r->exec_sys == ENOENT ? 127 : 126;
     return WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) : WEXITSTATUS(r->status);
 }
 

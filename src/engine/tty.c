@@ -176,12 +176,12 @@ static void step_csi(struct tty_filter *f, struct out *o, unsigned char c)
 
 static void step_string(struct tty_filter *f, unsigned char c)
 {
-    if (f->state == TTY_STRING_ESC && c == '\\')
+    if ((f->state == TTY_STRING_ESC && c == '\\') || (f->state == TTY_STRING_C2 && c == 0x9c))
         enter(f, TTY_TEXT);
     else if (c == 7 || c == 030 || c == 032) /* BEL; CAN and SUB cut it short */
         enter(f, TTY_TEXT);
     else
-        f->state = c == 033 ? TTY_STRING_ESC : TTY_STRING;
+        f->state = c == 033 ? TTY_STRING_ESC : c == 0xc2 ? TTY_STRING_C2 : TTY_STRING;
 }
 
 size_t tty_filter_apply(struct tty_filter *f, char *data, size_t len)
@@ -208,6 +208,7 @@ size_t tty_filter_apply(struct tty_filter *f, char *data, size_t len)
             break;
         case TTY_STRING:
         case TTY_STRING_ESC:
+        case TTY_STRING_C2:
             step_string(f, c);
             break;
         }

@@ -21,12 +21,12 @@ void tty_set_size(int fd, uint16_t rows, uint16_t cols);
  * it is complete and known; whatever it is not sure about it drops. State is kept across calls.
  */
 struct tty_filter {
-    enum { TTY_TEXT, TTY_ESC, TTY_CSI, TTY_STRING, TTY_STRING_ESC, TTY_C2 } state;
-    char held[32]; /* behind ESC or ESC [, not decided yet */
+    enum { TTY_TEXT, TTY_ESC, TTY_CSI, TTY_STRING, TTY_STRING_ESC, TTY_STRING_C2, TTY_C2 } state;
+    char held[64]; /* behind ESC or ESC [, not decided yet */
     size_t n_held;
     unsigned more; /* bytes that the present UTF-8 character still needs */
 };
 
 /* Filters in place; the new length. data has room for TTY_FILTER_ROOM bytes more than len. */
-#define TTY_FILTER_ROOM 64
+#define TTY_FILTER_ROOM 128
 size_t tty_filter_apply(struct tty_filter *f, char *data, size_t len);

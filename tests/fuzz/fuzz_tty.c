@@ -87,18 +87,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (len > 16384)
         return 0;
-    out = malloc(2 * len + sizeof(f.csi) + 4);
+    out = malloc(2 * len + TTY_FILTER_ROOM);
     if (!out)
         abort();
     for (size_t at = 0; at < len;) {
         size_t n = piece && piece < len - at ? piece : len - at, got;
 
-        part = malloc(n + sizeof(f.csi) + 4); /* exactly what tty.h asks for */
+        part = malloc(n + TTY_FILTER_ROOM); /* exactly what tty.h asks for */
         if (!part)
             abort();
         memcpy(part, data + 1 + at, n);
         got = tty_filter_apply(&f, part, n);
-        PROPERTY(got <= n + sizeof(f.csi) + 4, "%zu bytes became %zu", n, got);
+        PROPERTY(got <= n + TTY_FILTER_ROOM, "%zu bytes became %zu", n, got);
         memcpy(out + done, part, got);
         done += got;
         at += n;

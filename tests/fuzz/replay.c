@@ -2,9 +2,6 @@
 /*
  * Runs a fuzz target over the files and folders given: `fuzz_tty corpus/tty`. For builds without
  * libFuzzer, and for every input that ever failed. A failed property aborts and names the file.
- *
- * tests/fuzz/known/<target>/ holds inputs that fail today, for bugs that are known; they move to
- * corpus/ with the fix.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ int main(int argc, char **argv)
 {
     const char *verb = argc > 1 ? argv[1] : "--help";
 
+    (void)signal(SIGCHLD, SIG_DFL); /* inherited as ignored, it would lose us every exit status */
     log_init("clawden");
     if (strcmp(verb, "--help") == 0 || strcmp(verb, "help") == 0 || strcmp(verb, "-h") == 0) {
         usage();

@@ -179,7 +179,7 @@ static void print_end(const struct options *o, const struct run_result *r)
 {
     char text[256];
 
-    if (!r->started)
+    if (!r->started && r->exec_sys)
         log_error("%s '%s': %s", r->exec_at ? r->exec_at : "execute", o->command[0], strerror(r->exec_sys));
     else if (!o->quiet && run_limit_text(r, text, sizeof(text))[0])
         log_error("%s", text);
@@ -196,7 +196,7 @@ static int run(struct options *o, struct record *rec, struct error *err)
 {
     struct box_exec what = {.argv = o->command,
                             .env = o->env,
-                            .cwd = o->chdir ? o->chdir : o->workspace_path,
+                            .cwd = o->chdir ? o->chdir : box_workspace(o),
                             .stdio = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}};
     struct run_request req = {.engine = &engine_native,
                               .spec = &o->spec,

@@ -130,6 +130,13 @@ static int open_root(struct options *o, struct error *err)
     return 0;
 }
 
+const char *box_workspace(const struct options *o)
+{
+    if (o->spec.root == ROOT_DIR && !path_is_within(o->workspace_path, "/workspace"))
+        return "/workspace";
+    return o->workspace_path;
+}
+
 static void default_env(struct options *o, const char *name, const char *value)
 {
     size_t n = strlen(name);
@@ -157,7 +164,7 @@ static void make_env(struct options *o)
     default_env(o, "USER", "sandbox");
     default_env(o, "LANG", lang && strncmp(lang, "C", 1) == 0 ? lang : "C.UTF-8");
     default_env(o, "TERM", term && term[0] && !strpbrk(term, "/\n") ? term : "dumb");
-    default_env(o, "WORKSPACE", o->workspace_path);
+    default_env(o, "WORKSPACE", box_workspace(o));
 }
 
 int prepare(struct options *o, struct error *err)

@@ -34,5 +34,8 @@ void options_help(void);
 /* Opens and checks workspace and root; decides the environment. */
 int prepare(struct options *o, struct error *err);
 
+/* The workspace as the box sees it: an image may have a folder of its own where its path leads. */
+const char *box_workspace(const struct options *o);
+
 int cmd_exec(struct options *o);
 int cmd_explain(struct options *o);

@@ -142,8 +142,7 @@ static int launch_slot(struct one *s, struct host_facts *facts, struct error *er
     slot_set(&inherit);
     child_state_init(&l.state);
     l.state.init = sp.init;
-    if (s->groups.kind == CGROUP_V2)
-        l.cgroup_fd = s->groups.dirs[CG_MEMORY];
+    l.cgroup_fd = cgroup_clone_fd(&s->groups);
     r = launch_child(&l, &s->pid, &pidfd, err);
     (void)close(p[1]);
     return r;
@@ -403,6 +402,7 @@ int main(int argc, char **argv)
     struct error err = {0};
     int r;
 
+    (void)signal(SIGCHLD, SIG_DFL); /* inherited as ignored, it would lose us every exit status */
     log_init("clawden-spawn");
     if (argc > 1 && strcmp(argv[1], "--version") == 0) {
         puts("clawden-spawn " CLAWDEN_VERSION);

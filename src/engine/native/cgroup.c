@@ -21,6 +21,7 @@
 #define CGROUP_ROOT   "/sys/fs/cgroup"
 #define CGROUP_FOLDER "clawden"
 #define CPU_PERIOD    100000 /* usec */
+#define CPU_LEAST     1000   /* the kernel takes no less */
 
 static const char *const controllers[CG_COUNT] = {"memory", "pids", "cpu"};
 
@@ -267,6 +268,8 @@ static int limit_cpu(const struct cgroup_set *set, uint32_t milli)
     uint64_t quota = (uint64_t)milli * CPU_PERIOD / 1000;
     char text[48];
 
+    if (quota < CPU_LEAST)
+        quota = CPU_LEAST;
     if (set->kind == CGROUP_V2) {
         if (milli)
             (void)snprintf(text, sizeof(text), "%llu %d", (unsigned long long)quota, CPU_PERIOD);
@@ -276,7 +279,7 @@ static int limit_cpu(const struct cgroup_set *set, uint32_t milli)
     }
     if (!milli)
         return fd_write_text(set->dirs[CG_CPU], "cpu.cfs_quota_us", "-1");
-    return write_number(set->dirs[CG_CPU], "cpu.cfs_quota_us", quota < 1000 ? 1000 : quota);
+    return write_number(set->dirs[CG_CPU], "cpu.cfs_quota_us", quota);
 }
 
 int cgroup_set_limits(const struct cgroup_set *set, const struct box_limits *l)
@@ -292,6 +295,14 @@ int cgroup_set_limits(const struct cgroup_set *set, const struct box_limits *l)
     if (r >= 0 && set->dirs[CG_CPU] >= 0)
         r = limit_cpu(set, l->cpu_milli);
     return r;
+}
+
+int cgroup_clone_fd(const struct cgroup_set *set)
+{
+    for (int i = 0; i < CG_COUNT && set->kind == CGROUP_V2; i++)
+        if (set->dirs[i] >= 0)
+            return set->dirs[i];
+    return -1;
 }
 
 int cgroup_open_joins(const struct cgroup_set *set, int ret[CG_COUNT + 1])
@@ -390,12 +401,15 @@ static void remove_dir(int base, const char *name)
 
 void cgroup_remove(struct cgroup_set *set)
 {
+    bool removed = false;
+
     for (int i = 0; i < CG_COUNT; i++) {
         if (set->dirs[i] < 0)
             continue;
         close_fd(&set->dirs[i]);
-        if (set->kind == CGROUP_V1 || i == CG_MEMORY)
+        if (set->kind == CGROUP_V1 || !removed) /* v2: one folder for all */
             remove_dir(set->bases[i], set->name);
+        removed = true;
     }
     set->kind = CGROUP_NONE;
 }

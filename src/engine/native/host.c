@@ -72,6 +72,8 @@ static int add_entry(struct host_facts *f, int at, const char *prefix, const cha
         n = readlinkat(at, name, e->source, sizeof(e->source) - 1);
         if (n < 0)
             return -errno;
+        if ((size_t)n == sizeof(e->source) - 1)
+            return -ENAMETOOLONG;
         e->source[n] = 0;
     }
     f->n_entries++;
@@ -108,13 +110,14 @@ static void close_dir(DIR **d)
 static int look_image(const struct box_spec *spec, struct host_facts *f, struct error *err)
 {
     char path[256];
-    int r = path_of_fd(spec->root_fd, path, sizeof(path));
+    int r = path_of_fd(spec->root_fd, path, sizeof(path)), fd;
     autoclose int var_tmp = -1;
     cleanup_(close_dir) DIR *d = NULL;
 
     if (r < 0)
         return error_sys(err, r, "name the root folder");
-    d = fdopendir(openat(spec->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    fd = openat(spec->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    d = fd < 0 ? NULL : fdopendir(fd);
     if (!d)
         return error_sys(err, -errno, "list the root folder '%s'", path);
     for (struct dirent *e; (e = readdir(d));) {
@@ -185,6 +188,7 @@ static void look_hides(struct host_facts *f)
         hide_own(f, path);
     if (state_runtime_path(path, sizeof(path), &ignored) >= 0)
         hide_own(f, path);
+    f->no_var_tmp = lstat("/var/tmp", &st) < 0 || !S_ISDIR(st.st_mode);
     f->has_workspace_dir = lstat("/workspace", &st) == 0 && S_ISDIR(st.st_mode);
 }
 

@@ -251,7 +251,7 @@ static int launch_here(const struct box_spec *spec, struct native_box *nb, struc
     inner = pair[1];
     l->plan = &plan;
     l->facts = facts;
-    l->cgroup_fd = nb->groups.kind == CGROUP_V2 ? nb->groups.dirs[CG_MEMORY] : -1;
+    l->cgroup_fd = cgroup_clone_fd(&nb->groups);
     l->state.control = inner;
     l->state.init = init;
     r = launch_child(l, &nb->box.init_pid, &nb->pidfd, err);
@@ -272,6 +272,9 @@ int native_start_here(const struct box_spec *spec, struct native_box *nb, struct
 
     if (r < 0)
         return r;
+    if (facts.ids == IDS_ONE && facts.caller_gid == 0)
+        return error_set(err, ERR_DENIED,
+                         "your primary group is 0, and a box never has an id 0 of the host: change it with newgrp");
     child_state_init(&l.state);
     cgroup_find(false, &nb->base);
     r = native_grade(spec, &nb->base, &facts, facts.grades, err);
@@ -520,8 +523,11 @@ static int native_kill(struct box *b)
         nb->dead = true;
         return 0;
     }
-    while (wait4(b->init_pid, NULL, 0, &r) < 0 && errno == EINTR)
-        ;
+    while (wait4(b->init_pid, NULL, 0, &r) < 0)
+        if (errno != EINTR) {
+            r = (struct rusage){0};
+            break;
+        }
     cgroup_usage(&nb->groups, &u);
     subtract(&u, &nb->at_start);
     take_rusage(&u, &r);

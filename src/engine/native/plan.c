@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/error.h"
+#include "base/path.h"
 #include "engine/native/seccomp.h"
 
 #define BOX_HOSTNAME "clawden"
@@ -322,13 +323,33 @@ static void plan_scratch(const struct box_spec *spec, const struct host_facts *f
     scratch_dir(p, "run", 01777); /* last: it covers the place where the tmpfs itself stands */
 }
 
+/* An image's own folder (its /home, say) may stand where the workspace's path leads: then /workspace alone is it. */
+static bool is_in_image(const struct box_spec *spec, const struct host_facts *f)
+{
+    for (size_t i = 0; i < f->n_entries && spec->root == ROOT_DIR; i++) {
+        size_t n = strlen(f->entries[i].name);
+
+        if (strncmp(spec->workspace_path + 1, f->entries[i].name, n) == 0 &&
+            (spec->workspace_path[1 + n] == '/' || !spec->workspace_path[1 + n]))
+            return true;
+    }
+    return false;
+}
+
+/* Where the box finds its workspace. */
+static const char *workspace_place(const struct box_spec *spec, const struct host_facts *f)
+{
+    return is_in_image(spec, f) ? "/workspace" : spec->workspace_path;
+}
+
 static void plan_workspace(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
 {
-    const char *path = spec->workspace_path + 1;
+    const char *path = workspace_place(spec, f) + 1;
 
     add_path(p, STAGE_WORK, OP_DIRS, path);
     add_path(p, STAGE_WORK, OP_ATTACH, path)->reg = TREE_WORKSPACE;
-    if (strcmp(path, "workspace") != 0 && (spec->root != ROOT_HOST_RO || f->has_workspace_dir))
+    /* Below /workspace the copy would cover the workspace itself. */
+    if (!path_is_within(path - 1, "/workspace") && (spec->root != ROOT_HOST_RO || f->has_workspace_dir))
         add_path(p, STAGE_WORK, OP_COPY, "workspace")->b = path;
     if (spec->root == ROOT_HOST_RO)
         for (size_t i = 0; i < f->n_hides; i++)
@@ -361,7 +382,7 @@ static void plan_rlimits(const struct box_spec *spec, const struct host_facts *f
     if (l->cpu_usec)
         rlimit(p, RLIMIT_CPU, (l->cpu_usec + 999999) / 1000000 + 1);
     if (l->memory_bytes && f->grades[LIMIT_MEMORY] == GRADE_SUPERVISED)
-        rlimit(p, RLIMIT_DATA, 16 * l->memory_bytes + SPARE_DATA);
+        rlimit(p, RLIMIT_DATA, l->memory_bytes > UINT64_MAX / 32 ? UINT64_MAX : 16 * l->memory_bytes + SPARE_DATA);
     /* Above the limit: a box that goes over is then seen by the supervisor, which kills it and says so. */
     if (l->pids && f->ids == IDS_ONE)
         rlimit(p, RLIMIT_NPROC, 2 * (uint64_t)l->pids + SPARE_NPROC);
@@ -388,7 +409,7 @@ static void plan_drop(const struct box_spec *spec, const struct host_facts *f, s
     add(p, STAGE_DROP, OP_DIE_WITH_PARENT);
     /* ABI 1 forbids every rename between folders, which breaks git and most editors. */
     if (f->landlock_abi >= 2) {
-        s = add_path(p, STAGE_DROP, OP_LANDLOCK, spec->workspace_path);
+        s = add_path(p, STAGE_DROP, OP_LANDLOCK, workspace_place(spec, f));
         s->u = (uint64_t)f->landlock_abi;
         s->v = !spec->workspace_ro;
         belt(p, BELT_LANDLOCK);
@@ -411,7 +432,8 @@ static void plan_clear(struct launch_plan *plan)
 static int plan_check(const struct launch_plan *plan, struct error *err)
 {
     if (plan->overflow)
-        return error_set(err, ERR_TOO_LARGE, "plan of the box: more than %u steps", LIMIT_STEPS);
+        return error_set(err, ERR_TOO_LARGE, "plan of the box: more than %u steps or %zu bytes of text", LIMIT_STEPS,
+                         sizeof(plan->text));
     return 0;
 }
 
@@ -464,11 +486,11 @@ static const char *const op_text[OP_COUNT] = {
     [OP_PROC] = "mount a fresh proc on",
     [OP_DEVPTS] = "mount a terminal file system on",
     [OP_PIVOT] = "make it the root and let go of the host's",
-    [OP_WRITER] = "make the root read-only",
+    [OP_WRITER] = "keep a handle on the root and make it read-only",
     [OP_NO_NESTED] = "forbid nested user namespaces and set the quotas of this one",
     [OP_LOOPBACK] = "bring the box's loopback up",
     [OP_PARK] = "make the next box's namespaces",
-    [OP_PROC_INSTEAD] = "mount a fresh proc on",
+    [OP_PROC_INSTEAD] = "mount the box's own proc on",
     [OP_MASK] = "mask",
     [OP_READ_ONLY] = "make read-only",
     [OP_HOSTNAME] = "set the host name",

@@ -44,7 +44,7 @@ static void test_long(void **state)
     (void)error_set(&err, ERR_INVALID, "%s", text);
     assert_int_equal(strlen(err.msg), sizeof(err.msg) - 1);
     (void)error_sys(&err, -EIO, "%s", text);
-    assert_int_equal(strlen(err.msg), sizeof(err.msg) - 1);
+    assert_true(strlen(err.msg) < sizeof(err.msg));
     assert_int_equal(error_wrap(&err, "%s", text), -ERR_SYS);
     assert_int_equal(strlen(err.msg), sizeof(err.msg) - 1);
     (void)error_set(&err, ERR_INVALID, "short");
@@ -58,8 +58,6 @@ static void test_long_reason(void **state)
     char path[2000];
 
     (void)state;
-    if (known_bug("error.c: error_sys lets a long path push the reason out of the message"))
-        return;
     memset(path, 'a', sizeof(path) - 1);
     path[sizeof(path) - 1] = 0;
     CHECK_ERR(error_sys(&err, -EACCES, "workspace '%s'", path), err, ERR_SYS, "Permission denied");

@@ -86,8 +86,6 @@ static void test_text_of_slow_pipe(void **state)
     pid_t pid;
 
     (void)state;
-    if (known_bug("fd.c: fd_read_text opens with O_NONBLOCK and gives EAGAIN up: --env-file <(slow) fails"))
-        return;
     assert_int_equal(pipe2(p, 0), 0);
     pid = fork();
     assert_true(pid >= 0);

@@ -112,8 +112,6 @@ static void test_mode_of_folder(void **state)
     struct temp *t = *state;
     int fd;
 
-    if (known_bug("path.c: O_TMPFILE holds the bit of O_DIRECTORY, so a mode reaches openat2 and is refused"))
-        return;
     fd = path_open(t->fd, ".", O_RDONLY | O_DIRECTORY, 0700, PATH_BENEATH);
     CHECK(fd >= 0, "open a folder with a mode: %d", fd);
     (void)close(fd);
@@ -150,8 +148,6 @@ static void test_of_removed(void **state)
     char path[LIMIT_PATH];
     int fd;
 
-    if (known_bug("path.c: path_of_fd gives '/x (deleted)' for a folder that is gone"))
-        return;
     assert_int_equal(mkdirat(t->fd, "gone", 0700), 0);
     fd = openat(t->fd, "gone", O_PATH | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(unlinkat(t->fd, "gone", AT_REMOVEDIR), 0);

@@ -155,8 +155,6 @@ static void test_fractions(void **state)
     };
 
     (void)state;
-    if (known_bug("units.c: read_scaled rounds once per digit, 1.5g is 1610612734 bytes"))
-        return;
     check_rows(rows, COUNT(rows), units_parse_size);
 }
 
@@ -197,8 +195,6 @@ static void test_fraction_round_trip(void **state)
     char text[32];
 
     (void)state;
-    if (known_bug("units.c: --memory 1.5g is shown as 1.4g"))
-        return;
     FOR_EACH(want, texts) {
         uint64_t bytes = 0;
 

@@ -418,8 +418,6 @@ static void test_workspace_in_workspace(void **state)
     int copy;
 
     (void)state;
-    if (known_bug("plan.c: for a workspace /workspace/x the copy on /workspace covers /workspace/x, the start folder"))
-        return;
     spec.workspace_path = "/workspace/x";
     make_facts(&s);
     CHECK_OK(plan_make(&spec, &facts, &plan, &err), err);
@@ -491,8 +489,6 @@ static void test_huge_memory(void **state)
     struct error err;
 
     (void)state;
-    if (known_bug("plan.c: 16 * memory wraps around: --memory 8000000t leaves 4 GiB of RLIMIT_DATA"))
-        return;
     make_facts(&s);
     spec.limits.memory_bytes = INT64_MAX;
     CHECK_OK(plan_make(&spec, &facts, &plan, &err), err);
@@ -612,8 +608,6 @@ static void test_full_image(void **state)
     struct error err;
 
     (void)state;
-    if (known_bug("limits.h: LIMIT_STEPS is too small for LIMIT_ROOT_ENTRIES folders and 30 masks"))
-        return;
     make_facts(&s);
     fill_entries(LIMIT_ROOT_ENTRIES);
     facts.n_masks = 30;
@@ -651,8 +645,6 @@ static void test_words_of_slots(void **state)
     char a[128], b[128];
 
     (void)state;
-    if (known_bug("plan.c: a slot's OP_WRITER and OP_PROC_INSTEAD have the words of OP_SEAL and OP_PROC"))
-        return;
     FOR_EACH(pair, pairs) {
         struct step one = {.op = (*pair)[0]}, two = {.op = (*pair)[1]};
 

@@ -205,7 +205,7 @@ static void test_can_pass(void **state)
     file = openat(t->fd, "file", O_RDONLY | O_CLOEXEC);
     assert_int_equal(pipe2(p, O_CLOEXEC), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s), 0);
-    assert_true(relay_can_pass(p[0]) && relay_can_pass(p[1]));
+    assert_false(relay_can_pass(p[0]) || relay_can_pass(p[1])); /* could be opened against its direction */
     assert_true(relay_can_pass(null));
     assert_false(relay_can_pass(zero));
     assert_false(relay_can_pass(file));
@@ -231,7 +231,7 @@ int main(void)
         CLAIM("a broken end is an error, once", test_broken),
         CLAIM("borrowed descriptors stay open", test_borrowed),
         CLAIM("what goes to a terminal is filtered across moves", test_filters),
-        CLAIM_IN_TEMP("only pipes and /dev/null pass as they are", test_can_pass),
+        CLAIM_IN_TEMP("only /dev/null passes as it is", test_can_pass),
     };
 
     return RUN_CLAIMS("engine/relay", claims);

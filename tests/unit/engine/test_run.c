@@ -47,8 +47,6 @@ static void test_status_before_start(void **state)
     struct run_result r = {.status = SIGKILL, .limit = LIMIT_WALL};
 
     (void)state;
-    if (known_bug("run.c: a limit that is reached before init has answered gives 126, not 124 or 137"))
-        return;
     assert_int_equal(run_exit_status(&r), 124);
     r.limit = LIMIT_MEMORY;
     assert_int_equal(run_exit_status(&r), 137);
@@ -231,8 +229,6 @@ static void test_far_deadline(void **state)
     struct error err = {0};
 
     (void)state;
-    if (known_bug("run.c: a time limit near 2^64 usec wraps around and is reached at once"))
-        return;
     CHECK_OK(run("exit", "0", (struct box_limits){.wall_usec = UINT64_MAX - 5}, -1, &m, &res, &err), err);
     assert_int_equal(res.limit, LIMIT_NONE);
 }
