@@ -66,6 +66,20 @@ ssize_t fd_read_text(int dirfd, const char *name, char *text, size_t size)
     return n;
 }
 
+ssize_t fd_read_value(int dirfd, const char *name, char *text, size_t size)
+{
+    autoclose int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    ssize_t n;
+
+    if (fd < 0)
+        return -errno;
+    n = read(fd, text, size - 1);
+    if (n < 0)
+        return -errno;
+    text[n] = 0;
+    return n;
+}
+
 int fd_write_text(int dirfd, const char *name, const char *text)
 {
     autoclose int fd = openat(dirfd, name, O_WRONLY | O_CLOEXEC | O_NOCTTY);

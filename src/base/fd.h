@@ -11,6 +11,8 @@ int fd_write_full(int fd, const void *data, size_t len);
 
 /* The whole text of dirfd/name, at most size - 1 bytes, NUL-terminated; the length, or -EFBIG. */
 ssize_t fd_read_text(int dirfd, const char *name, char *text, size_t size);
+/* The same for a kernel file of one small piece: what one read() gives is all of it. */
+ssize_t fd_read_value(int dirfd, const char *name, char *text, size_t size);
 /* Writes text in one write() to the existing file dirfd/name (kernel settings). */
 int fd_write_text(int dirfd, const char *name, const char *text);
 

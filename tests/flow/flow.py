@@ -199,6 +199,28 @@ def _(w):
     same(sorted(os.listdir(root)), ["bin", "etc", "lib"], "nothing was left in the image")
 
 
+@test("a workspace that cannot be id-mapped keeps its owner too, unless that is 0")
+def _(w):
+    if os.getuid():
+        raise Skip("ordinary users map no ids: the box's user is they themselves")
+    for owner, want in ((1234, 0), (0, 125)):
+        dirs = {n: os.path.join(w.top, f"{n}{owner}") for n in ("lower", "upper", "work", "merged")}
+        for d in dirs.values():
+            os.mkdir(d)
+            os.chown(d, owner, owner)
+        # In a mount namespace of its own: nothing is left on the machine.
+        script = (f"mount -t overlay o -o lowerdir={dirs['lower']},upperdir={dirs['upper']},workdir={dirs['work']} {dirs['merged']} && "
+                  f"{w.prog('clawden-sandbox')} exec --workspace {dirs['merged']} -- sh -c 'id -u; touch made'; "
+                  f"s=$?; stat -c %u {dirs['merged']}/made; exit $s")
+        r = subprocess.run(["unshare", "-m", "sh", "-c", script], env=w.env, text=True, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, timeout=30)
+        same(r.returncode, want, r.stderr)
+        if owner:
+            same(r.stdout, f"1000\n{owner}\n", r.stderr)
+        else:
+            need("owner 0" in r.stderr, r.stderr)
+
+
 # ---- limits ----
 
 @test("time: exit 124, named, and everything is gone")

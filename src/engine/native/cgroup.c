@@ -282,17 +282,17 @@ static int limit_cpu(const struct cgroup_set *set, uint32_t milli)
     return write_number(set->dirs[CG_CPU], "cpu.cfs_quota_us", quota);
 }
 
-int cgroup_set_limits(const struct cgroup_set *set, const struct box_limits *l)
+int cgroup_set_limits(const struct cgroup_set *set, const struct box_limits *l, const struct box_limits *now)
 {
     int r = 0;
 
-    if (set->dirs[CG_MEMORY] >= 0 && l->memory_bytes)
+    if (set->dirs[CG_MEMORY] >= 0 && l->memory_bytes && l->memory_bytes != now->memory_bytes)
         r = set->kind == CGROUP_V2 ? limit_memory_v2(set->dirs[CG_MEMORY], l->memory_bytes)
                                    : limit_memory_v1(set->dirs[CG_MEMORY], l->memory_bytes);
     /* Init is one of them, and not the caller's: one more. */
-    if (r >= 0 && set->dirs[CG_PIDS] >= 0 && l->pids)
+    if (r >= 0 && set->dirs[CG_PIDS] >= 0 && l->pids && l->pids != now->pids)
         r = write_number(set->dirs[CG_PIDS], "pids.max", (uint64_t)l->pids + 1);
-    if (r >= 0 && set->dirs[CG_CPU] >= 0)
+    if (r >= 0 && set->dirs[CG_CPU] >= 0 && l->cpu_milli != now->cpu_milli)
         r = limit_cpu(set, l->cpu_milli);
     return r;
 }
@@ -336,7 +336,7 @@ static bool read_number(int dir, const char *file, uint64_t *ret)
 {
     char text[64], *end;
 
-    if (dir < 0 || fd_read_text(dir, file, text, sizeof(text)) <= 0 || text[0] < '0' || text[0] > '9')
+    if (dir < 0 || fd_read_value(dir, file, text, sizeof(text)) <= 0 || text[0] < '0' || text[0] > '9')
         return false;
     *ret = strtoull(text, &end, 10);
     return true;
@@ -348,7 +348,7 @@ static bool read_keyed(int dir, const char *file, const char *key, uint64_t *ret
     char text[4096], *line, *save = NULL;
     size_t n = strlen(key);
 
-    if (dir < 0 || fd_read_text(dir, file, text, sizeof(text)) < 0)
+    if (dir < 0 || fd_read_value(dir, file, text, sizeof(text)) < 0)
         return false;
     for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
         if (strncmp(line, key, n) != 0 || line[n] != ' ')
@@ -359,10 +359,24 @@ static bool read_keyed(int dir, const char *file, const char *key, uint64_t *ret
     return false;
 }
 
+void cgroup_counters(const struct cgroup_set *set, struct box_usage *u)
+{
+    bool v2 = set->kind == CGROUP_V2;
+    int memory = set->dirs[CG_MEMORY];
+    uint64_t n;
+
+    if (set->kind == CGROUP_NONE)
+        return;
+    (void)read_keyed(memory, v2 ? "memory.events" : "memory.oom_control", "oom_kill", &u->oom_kills);
+    (void)read_keyed(set->dirs[CG_PIDS], "pids.events", "max", &u->forks_refused);
+    if (v2 && read_keyed(set->dirs[CG_CPU] >= 0 ? set->dirs[CG_CPU] : memory, "cpu.stat", "usage_usec", &n))
+        u->cpu_usec = n;
+}
+
 void cgroup_usage(const struct cgroup_set *set, struct box_usage *u)
 {
     bool v2 = set->kind == CGROUP_V2;
-    int memory = set->dirs[CG_MEMORY], pids = set->dirs[CG_PIDS];
+    int memory = set->dirs[CG_MEMORY];
     uint64_t n;
 
     if (set->kind == CGROUP_NONE)
@@ -372,12 +386,7 @@ void cgroup_usage(const struct cgroup_set *set, struct box_usage *u)
         u->peak_is_whole_box = true;
     }
     (void)read_number(memory, v2 ? "memory.current" : "memory.usage_in_bytes", &u->memory_bytes);
-    (void)read_keyed(memory, v2 ? "memory.events" : "memory.oom_control", "oom_kill", &u->oom_kills);
-    (void)read_keyed(pids, "pids.events", "max", &u->forks_refused);
-    if (read_number(pids, "pids.current", &n))
-        u->pids = (uint32_t)n;
-    if (v2 && read_keyed(set->dirs[CG_CPU] >= 0 ? set->dirs[CG_CPU] : memory, "cpu.stat", "usage_usec", &n))
-        u->cpu_usec = n;
+    cgroup_counters(set, u);
 }
 
 void cgroup_forget(const struct cgroup_set *set)

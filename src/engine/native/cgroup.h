@@ -42,13 +42,16 @@ void cgroup_base_release(struct cgroup_base *b);
 
 /* Makes the groups that `need` (bits of 1 << CG_*) asks for. On failure nothing is left. */
 int cgroup_make(const struct cgroup_base *base, const char *name, unsigned need, struct cgroup_set *ret);
-int cgroup_set_limits(const struct cgroup_set *set, const struct box_limits *limits);
+/* `now` is what the groups are known to have already (all 0: nothing): only what differs is written. */
+int cgroup_set_limits(const struct cgroup_set *set, const struct box_limits *limits, const struct box_limits *now);
 /* v2: the folder to clone into, or -1. */
 int cgroup_clone_fd(const struct cgroup_set *set);
 /* Opens the files that a v1 child writes 0 to; ret ends with -1. */
 int cgroup_open_joins(const struct cgroup_set *set, int ret[CG_COUNT + 1]);
 /* Adds what the groups know; what they do not know stays as it is. */
 void cgroup_usage(const struct cgroup_set *set, struct box_usage *usage);
+/* Only the counters of refusals and kills, and CPU time where it is at hand. */
+void cgroup_counters(const struct cgroup_set *set, struct box_usage *usage);
 /* Gives back what earlier boxes of a slot left in its memory group: the page cache of their files. */
 void cgroup_forget(const struct cgroup_set *set);
 void cgroup_remove(struct cgroup_set *set);

@@ -83,11 +83,23 @@ static int write_map(pid_t pid, const char *file, uint32_t inside, uint32_t outs
     return fd_write_text(AT_FDCWD, path, text);
 }
 
-int ids_write_range(pid_t pid, uint32_t base)
+static int write_range(pid_t pid, const char *file, uint32_t base, uint32_t owner, uint32_t as)
 {
-    int r = write_map(pid, "uid_map", 0, base, IDS_PER_BOX);
+    char path[64], text[160];
 
-    return r < 0 ? r : write_map(pid, "gid_map", 0, base, IDS_PER_BOX);
+    if (!owner)
+        return write_map(pid, file, 0, base, IDS_PER_BOX);
+    (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+    (void)snprintf(text, sizeof(text), "0 %u %u\n%u %u 1\n%u %u %u\n", base, as, as, owner, as + 1, base + as + 1,
+                   IDS_PER_BOX - as - 1);
+    return fd_write_text(AT_FDCWD, path, text);
+}
+
+int ids_write_range(pid_t pid, uint32_t base, const struct ids_owner *owner)
+{
+    int r = write_range(pid, "uid_map", base, owner->uid, owner->as_uid);
+
+    return r < 0 ? r : write_range(pid, "gid_map", base, owner->gid, owner->as_gid);
 }
 
 /* Holds the namespace open until its descriptor is taken, and is killed then. */
@@ -121,20 +133,31 @@ int ids_make_map(uint32_t uid, uint32_t gid, uint32_t to_uid, uint32_t to_gid)
     return fd;
 }
 
+static int set_tree(int tree, unsigned flags, uint64_t attrs, int map_fd)
+{
+    struct mount_attr a = {.attr_set = attrs, .propagation = MS_PRIVATE};
+
+    if (map_fd >= 0) {
+        a.attr_set |= MOUNT_ATTR_IDMAP;
+        a.userns_fd = (uint64_t)map_fd;
+    }
+    return syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | flags, &a, sizeof(a)) < 0 ? -errno : 0;
+}
+
 int ids_map_tree(int folder_fd, int map_fd, int read_only)
 {
-    struct mount_attr a = {
-        .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-                    (read_only ? MOUNT_ATTR_RDONLY : 0),
-        .propagation = MS_PRIVATE,
-        .userns_fd = (uint64_t)map_fd,
-    };
+    uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (read_only ? MOUNT_ATTR_RDONLY : 0);
     autoclose int tree = (int)syscall(SYS_open_tree, folder_fd, "",
                                       AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    int r;
 
     if (tree < 0)
         return -errno;
-    if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &a, sizeof(a)) < 0)
-        return -errno;
-    return TAKE_FD(tree);
+    r = set_tree(tree, AT_RECURSIVE, attrs, map_fd);
+    if (r == -EINVAL && map_fd >= 0) {
+        r = set_tree(tree, AT_RECURSIVE, attrs, -1);
+        if (r >= 0)
+            r = set_tree(tree, 0, 0, map_fd);
+    }
+    return r < 0 ? r : TAKE_FD(tree);
 }

@@ -20,8 +20,14 @@ struct error;
 /* Locks a range; *ret_lock keeps it. */
 int ids_lock_range(uint32_t *ret_base, int *ret_lock, struct error *err);
 
-/* Writes "0 base 65536" for a process in a new user namespace. -errno. */
-int ids_write_range(pid_t pid, uint32_t base);
+/* One id of the host that stands for the box's user; 0: none (0 itself is never mapped). */
+struct ids_owner {
+    uint32_t uid, gid;
+    uint32_t as_uid, as_gid;
+};
+
+/* Writes the maps of a process in a new user namespace: its range, with the owner in it. -errno. */
+int ids_write_range(pid_t pid, uint32_t base, const struct ids_owner *owner);
 
 /*
  * A user namespace whose only use is to be an id map: files of owner uid:gid appear as host ids
@@ -29,5 +35,8 @@ int ids_write_range(pid_t pid, uint32_t base);
  */
 int ids_make_map(uint32_t uid, uint32_t gid, uint32_t to_uid, uint32_t to_gid);
 
-/* Clones the tree of a folder with that map on it; its descriptor, or -errno. */
+/*
+ * Clones the tree of a folder with that map on it (map_fd -1: with none); its descriptor, or -errno.
+ * Mounts below it whose file system cannot be mapped stay unmapped: their files are nobody's in the box.
+ */
 int ids_map_tree(int folder_fd, int map_fd, int read_only);

@@ -151,7 +151,7 @@ int launch_child(struct launch *l, pid_t *ret_pid, int *ret_pidfd, struct error 
     }
     close_fd(&report_wr); /* ours would keep the pipe open for ever */
     if (l->facts->ids == IDS_RANGE) {
-        int r = ids_write_range(pid, l->facts->range_base);
+        int r = ids_write_range(pid, l->facts->range_base, &l->facts->owner);
 
         if (r < 0)
             return error_sys(err, r, "write the id map of the box");

@@ -142,9 +142,13 @@ void native_box_free(struct native_box *nb)
 }
 DEFINE_AUTOPTR(native_box)
 
-/* The workspace's tree with its owner turned into the box's user. */
-static int map_workspace(const struct box_spec *spec, uint32_t base, struct error *err)
+/*
+ * The workspace's tree with its owner turned into the box's user: by an id-mapped mount; where its file
+ * system cannot do that, by that one id in the box's own map, unless it is 0.
+ */
+static int map_workspace(const struct box_spec *spec, struct host_facts *facts, struct error *err)
 {
+    const uint32_t base = facts->range_base;
     autoclose int map = -1;
     struct stat st;
     int tree;
@@ -155,12 +159,16 @@ static int map_workspace(const struct box_spec *spec, uint32_t base, struct erro
     if (map < 0)
         return error_sys(err, map, "make the id map of workspace '%s'", spec->workspace_path);
     tree = ids_map_tree(spec->workspace_fd, map, spec->workspace_ro);
-    if (tree < 0)
+    if (tree >= 0)
+        return tree;
+    if (st.st_uid == 0 || st.st_gid == 0)
         return error_sys(err, tree,
-                         "map the owner of workspace '%s' (does its file system support id-mapped "
-                         "mounts?)",
+                         "map the owner of workspace '%s' (its file system has no id-mapped mounts, and an owner 0 "
+                         "is never given to a box: chown it)",
                          spec->workspace_path);
-    return tree;
+    facts->owner = (struct ids_owner){st.st_uid, st.st_gid, spec->uid, spec->gid};
+    tree = ids_map_tree(spec->workspace_fd, -1, spec->workspace_ro);
+    return tree < 0 ? error_sys(err, tree, "clone workspace '%s'", spec->workspace_path) : tree;
 }
 
 static int make_groups(const struct box_spec *spec, struct native_box *nb, struct host_facts *facts,
@@ -178,7 +186,7 @@ static int make_groups(const struct box_spec *spec, struct native_box *nb, struc
     }
     if (r < 0)
         return error_sys(err, r, "make cgroup '%s'", name);
-    r = cgroup_set_limits(&nb->groups, &spec->limits);
+    r = cgroup_set_limits(&nb->groups, &spec->limits, &(struct box_limits){0});
     if (r < 0)
         return error_sys(err, r, "set the limits of cgroup '%s'", name);
     r = cgroup_open_joins(&nb->groups, facts->cgroup_join);
@@ -285,7 +293,7 @@ int native_start_here(const struct box_spec *spec, struct native_box *nb, struct
         r = ids_lock_range(&facts.range_base, &nb->id_lock, err);
         if (r < 0)
             return r;
-        r = map_workspace(spec, facts.range_base, err);
+        r = map_workspace(spec, &facts, err);
         if (r < 0)
             return r;
         l.state.trees[TREE_WORKSPACE] = r;

@@ -17,6 +17,7 @@
 
 #include "base/limits.h"
 #include "engine/engine.h"
+#include "engine/native/ids.h"
 
 struct sock_fprog;
 
@@ -102,6 +103,7 @@ struct host_facts {
     enum id_mode ids;
     uint32_t caller_uid, caller_gid;
     uint32_t range_base; /* IDS_RANGE: first id of the box's own range */
+    struct ids_owner owner; /* IDS_RANGE: where the workspace cannot be id-mapped */
     int landlock_abi;    /* 0: none */
     uint32_t processors;
     struct root_entry entries[LIMIT_ROOT_ENTRIES];

@@ -38,6 +38,7 @@
 #define PATIENCE_SEC 2 /* for a client that stops in the middle of a request */
 
 static struct slot slot;
+static struct box_limits known_limits;
 static struct launch_plan request_plan;
 
 void slot_set(const struct slot *s)
@@ -96,7 +97,7 @@ static bool is_sane(const struct slot_request *q)
 
 static int take_request(struct service *s)
 {
-    struct slot_reply r = {.type = SLOT_TAKEN, .cgroup_kind = slot.cgroup_kind};
+    struct slot_reply r = {.type = SLOT_TAKEN, .cgroup_kind = slot.cgroup_kind, .limits = known_limits};
     uint8_t build[16];
     int fds[4];
     size_t n = 0;
@@ -117,6 +118,7 @@ static int take_request(struct service *s)
         }
     if (slot.id_map >= 0)
         fds[n++] = slot.id_map;
+    known_limits = (struct box_limits){0}; /* until this box has come to a good end */
     r.range_base = s->l->facts->ids == IDS_RANGE ? s->l->facts->range_base : 0;
     return fd_send(s->conn, &r, sizeof(r), fds, n);
 }
@@ -314,7 +316,8 @@ static void attend(struct service *s)
                  (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
     r.max_rss_kib = (uint64_t)u.ru_maxrss;
     r.tmp_is_full = statvfs("/tmp", &v) == 0 && v.f_blocks && v.f_bfree == 0; /* we still stand in its mounts */
-    (void)fd_send(s->conn, &r, sizeof(r), NULL, 0);
+    if (fd_send(s->conn, &r, sizeof(r), NULL, 0) >= 0 && p[0].fd >= 0)
+        known_limits = s->req.limits;
 }
 
 static void serve(struct launch *l, int conn)

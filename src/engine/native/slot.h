@@ -46,6 +46,7 @@ struct slot_reply {
     uint32_t range_base;  /* TAKEN: 0 in one-id mode */
     uint32_t cgroup_kind; /* TAKEN: its folders follow as descriptors, memory pids cpu */
     uint32_t controllers; /* TAKEN: which of them (bits) */
+    struct box_limits limits; /* TAKEN: what its cgroups have already, 0 if that is not known */
     uint32_t belts;       /* STARTED */
     int32_t sys;          /* FAILED, or ENDED if init was never reached */
     uint64_t cpu_usec, max_rss_kib; /* ENDED */

@@ -128,25 +128,27 @@ static int send_tree(const struct box_spec *spec, const struct slot_reply *taken
     }
     tree = ids_map_tree(spec->workspace_fd, id_map, spec->workspace_ro);
     if (tree < 0)
-        return error_sys(err, tree, "map the owner of workspace '%s' (does its file system support id-mapped mounts?)",
-                         spec->workspace_path);
+        return 1; /* another way is needed, which a slot does not have */
     r = fd_send(nb->slot_fd, &type, sizeof(type), &tree, 1);
     return r < 0 ? error_sys(err, r, "send the workspace to the slot") : 0;
 }
 
-static int set_limits(const struct box_spec *spec, struct native_box *nb, struct error *err)
+static int set_limits(const struct box_spec *spec, const struct box_limits *known, struct native_box *nb,
+                      struct error *err)
 {
-    struct box_limits l = spec->limits;
+    struct box_limits l = spec->limits, now = *known;
     int r;
 
     if (l.pids)
         l.pids += SLOT_PIDS;
+    if (now.pids)
+        now.pids += SLOT_PIDS;
     if (nb->groups.dirs[CG_MEMORY] >= 0 && nb->groups.kind == CGROUP_V1)
         (void)fd_write_text(nb->groups.dirs[CG_MEMORY], "memory.max_usage_in_bytes", "0");
-    r = cgroup_set_limits(&nb->groups, &l);
+    r = cgroup_set_limits(&nb->groups, &l, &now);
     if (r < 0)
         return error_sys(err, r, "set the limits of the slot's cgroup");
-    cgroup_usage(&nb->groups, &nb->at_start);
+    cgroup_counters(&nb->groups, &nb->at_start);
     return 0;
 }
 
@@ -156,7 +158,7 @@ static pid_t pid_of(int pidfd)
     char path[48], text[512], *p;
 
     (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
-    if (fd_read_text(AT_FDCWD, path, text, sizeof(text)) <= 0)
+    if (fd_read_value(AT_FDCWD, path, text, sizeof(text)) <= 0)
         return 0;
     p = strstr(text, "\nPid:");
     return p ? (pid_t)strtol(p + 5, NULL, 10) : 0;
@@ -233,9 +235,13 @@ int slot_client_start(const struct box_spec *spec, struct native_box *nb, struct
         forget(nb);
         return 0;
     }
-    r = set_limits(spec, nb, err);
+    r = set_limits(spec, &taken.limits, nb, err);
     if (r >= 0)
         r = send_tree(spec, &taken, id_map, nb, err);
+    if (r == 1) {
+        forget(nb);
+        return 0;
+    }
     if (r < 0)
         return r;
     /* The slot goes on by itself: whoever needs the pid waits for STARTED, the command need not. */
