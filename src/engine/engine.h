@@ -90,6 +90,7 @@ struct box_exec {
     uint16_t rows, cols;
 };
 
+/* BOX_STARTED comes only with a terminal; else the next word after exec() is one of the others. */
 enum box_event_kind { BOX_STARTED, BOX_FAILED, BOX_EXITED, BOX_GONE };
 
 struct box_event {
@@ -128,7 +129,7 @@ struct engine_ops {
     int (*start)(const struct box_spec *spec, struct box **ret, struct error *err);
     /* Asks init to run a command; its events arrive on control_fd. */
     int (*exec)(struct box *b, const struct box_exec *what, struct error *err);
-    /* Waits until init is there: init_pid and belts are known from here on. exec() need not wait for it. */
+    /* Waits until init is there: control_fd, init_pid and belts are known from here on. exec() does it too. */
     int (*settle)(struct box *b, struct error *err);
     /* Reads one event; blocks if none is there. */
     int (*next_event)(struct box *b, struct box_event *ret, struct error *err);

@@ -259,11 +259,11 @@ static void on_box_event(struct run *run, struct error *err)
     }
     switch (e.kind) {
     case BOX_STARTED:
-        run->res->started = true;
         if (e.pty_fd >= 0)
             use_terminal(run, e.pty_fd);
         break;
     case BOX_FAILED:
+        run->res->started = false;
         run->res->exec_sys = e.sys;
         run->res->exec_at = e.at;
         run->over = true;
@@ -510,6 +510,7 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
         run.begun = run.window_begun = now_usec();
         if (req->spec->limits.wall_usec)
             run.deadline = add_capped(run.begun, req->spec->limits.wall_usec);
+        ret->started = true; /* unless init says that it could not */
         if (needs_ticks(&run))
             run.next_tick = run.begun + FIRST_TICK_USEC;
         follow(&run, err);

@@ -3,8 +3,8 @@
  * clawden-init: process 1 of a box.
  *
  * Theory of operation. Started by execveat from a sealed memfd with nothing open but /dev/null on
- * 0-2 and its control socket on 3; every belt of the box is already on it (no capabilities, seccomp,
- * Landlock), so it can do no more than the commands it starts. It waits for messages (wire/wire.h)
+ * 0-2 and its control socket on 3; the belts of the box are already on it (no capabilities, seccomp), so
+ * it can do no more than the commands it starts, which get Landlock on top. It waits for messages (wire/wire.h)
  * and for children. A command is started with a vfork-style clone: the child shares this memory until
  * it execs, so a failure is simply left in `failure` for the parent to read. When the control socket
  * closes, init exits and the kernel kills everything in the box with it; so does the end of a
@@ -26,6 +26,7 @@
 #include <linux/wait.h>
 #include <stddef.h>
 
+#include "base/landlock.h"
 #include "base/limits.h"
 #include "base/sys.h"
 #include "wire/wire.h"
@@ -65,7 +66,8 @@ struct winsize_ {
 /* One command: what the child needs, and what it leaves behind when it cannot execute. */
 static struct command {
     char **argv, **envp;
-    const char *cwd;
+    const char *cwd, *workspace;
+    int landlock;
     int fds[WIRE_FD_COUNT];
     int master, slave;
     int pid;
@@ -215,6 +217,11 @@ static int child_main(void *unused)
         if (r < 0)
             child_fail(r, WIRE_AT_CHDIR);
     }
+    if (cmd.landlock) {
+        r = landlock_restrict(cmd.landlock, cmd.workspace, !(cmd.flags & WIRE_READ_ONLY));
+        if (r < 0)
+            child_fail(r, WIRE_AT_LANDLOCK);
+    }
     child_fail(exec_command(), WIRE_AT_EXEC);
 }
 
@@ -238,11 +245,13 @@ static int place_words(const struct wire_exec *x, char *text)
         return (int)table;
     cmd.argv = (char **)table;
     cmd.envp = cmd.argv + x->argc + 1;
-    for (size_t i = 0; i <= count; i++) {
+    for (size_t i = 0; i <= count + 1; i++) {
         if (at >= x->bytes)
             return -22;
         if (i == count)
             cmd.cwd = text + at;
+        else if (i == count + 1)
+            cmd.workspace = text + at;
         else
             cmd.argv[i < x->argc ? i : i + 1] = text + at;
         at += text_len(text + at) + 1;
@@ -290,8 +299,10 @@ static void start_child(void)
         cmd.pid = 0;
         return;
     }
-    r.pid = cmd.pid;
-    send_reply(&r, cmd.master);
+    if (cmd.master >= 0) { /* else the end is news enough: every message here delays the command */
+        r.pid = cmd.pid;
+        send_reply(&r, cmd.master);
+    }
 }
 
 static void on_exec(const struct wire_exec *x, int *fds)
@@ -299,10 +310,10 @@ static void on_exec(const struct wire_exec *x, int *fds)
     long text;
     int r;
 
-    cmd = (struct command){.master = -1, .slave = -1, .flags = x->flags};
+    cmd = (struct command){.master = -1, .slave = -1, .flags = x->flags, .landlock = (int)x->landlock};
     for (int i = 0; i < WIRE_FD_COUNT; i++)
         cmd.fds[i] = fds[i];
-    text = x->bytes > LIMIT_ARG_BYTES + LIMIT_PATH ? -7 : map(x->bytes, 0, fds[WIRE_FD_ARGS]);
+    text = x->bytes > LIMIT_ARG_BYTES + 2 * LIMIT_PATH ? -7 : map(x->bytes, 0, fds[WIRE_FD_ARGS]);
     r = text < 0 && text > -4096 ? (int)text : place_words(x, (char *)text);
     if (r < 0) {
         reply_failed(-r, WIRE_AT_ARGS);

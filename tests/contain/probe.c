@@ -2188,7 +2188,8 @@ static void one_after_another(int argc, char **argv)
             continue;
         for (p = text; (p = strchr(p, '\n')); p++)
             lines++;
-        if (lines > 1)
+        /* Both ends of init's own control socket may be listed: a slot makes them in the box's namespace. */
+        if (lines > (strstr(tables[i], "unix") ? 3 : 1) || strstr(text, "left-behind"))
             leak("%s has %d lines", tables[i], lines - 1);
         else
             held();

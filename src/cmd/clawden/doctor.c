@@ -36,7 +36,7 @@
 #include "cmd/clawden/clawden.h"
 #include "engine/native/cgroup.h"
 #include "engine/native/ids.h"
-#include "engine/native/landlock.h"
+#include "base/landlock.h"
 #include "engine/native/seccomp.h"
 #include "engine/native/watch.h"
 #include "engine/run.h"

@@ -57,6 +57,20 @@ static uint64_t limit_value(const struct box_limits *l, enum limit_kind kind)
     return 0;
 }
 
+/*
+ * Landlock is put on a command just before it is executed. A folder cannot be executed: if that is what
+ * fails, everything before it went well.
+ */
+static bool takes_commands(struct box *box, struct error *err)
+{
+    static char folder[] = "/";
+    char *const argv[] = {folder, NULL}, *const env[] = {NULL};
+    const struct box_exec what = {.argv = argv, .env = env, .stdio = {-1, -1, -1}};
+    struct box_event e;
+
+    return box->ops->exec(box, &what, err) >= 0 && box->ops->next_event(box, &e, err) >= 0 && e.kind == BOX_FAILED;
+}
+
 /* A real box, asked of the kernel, and gone again: nothing here is taken from the plan. */
 static void look_at_a_box(const struct options *o, struct view *v)
 {
@@ -71,6 +85,8 @@ static void look_at_a_box(const struct options *o, struct view *v)
     /* What /proc cannot show was put on by system calls that succeeded, or there would be no init. */
     v->held |= box->belts & ~v->seen;
     memcpy(v->grades, box->grades, sizeof(v->grades));
+    if (!takes_commands(box, &v->refused))
+        v->held &= ~(1u << BELT_LANDLOCK);
     engine_native.destroy(box);
 }
 

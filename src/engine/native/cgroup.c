@@ -286,13 +286,13 @@ int cgroup_set_limits(const struct cgroup_set *set, const struct box_limits *l, 
 {
     int r = 0;
 
-    if (set->dirs[CG_MEMORY] >= 0 && l->memory_bytes && l->memory_bytes != now->memory_bytes)
+    if (set->dirs[CG_MEMORY] >= 0 && l->memory_bytes && !(now && l->memory_bytes == now->memory_bytes))
         r = set->kind == CGROUP_V2 ? limit_memory_v2(set->dirs[CG_MEMORY], l->memory_bytes)
                                    : limit_memory_v1(set->dirs[CG_MEMORY], l->memory_bytes);
     /* Init is one of them, and not the caller's: one more. */
-    if (r >= 0 && set->dirs[CG_PIDS] >= 0 && l->pids && l->pids != now->pids)
+    if (r >= 0 && set->dirs[CG_PIDS] >= 0 && l->pids && !(now && l->pids == now->pids))
         r = write_number(set->dirs[CG_PIDS], "pids.max", (uint64_t)l->pids + 1);
-    if (r >= 0 && set->dirs[CG_CPU] >= 0 && l->cpu_milli != now->cpu_milli)
+    if (r >= 0 && set->dirs[CG_CPU] >= 0 && !(now && l->cpu_milli == now->cpu_milli))
         r = limit_cpu(set, l->cpu_milli);
     return r;
 }
@@ -386,6 +386,8 @@ void cgroup_usage(const struct cgroup_set *set, struct box_usage *u)
         u->peak_is_whole_box = true;
     }
     (void)read_number(memory, v2 ? "memory.current" : "memory.usage_in_bytes", &u->memory_bytes);
+    if (read_number(set->dirs[CG_PIDS], "pids.current", &n))
+        u->pids = (uint32_t)n;
     cgroup_counters(set, u);
 }
 

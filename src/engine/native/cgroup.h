@@ -42,7 +42,7 @@ void cgroup_base_release(struct cgroup_base *b);
 
 /* Makes the groups that `need` (bits of 1 << CG_*) asks for. On failure nothing is left. */
 int cgroup_make(const struct cgroup_base *base, const char *name, unsigned need, struct cgroup_set *ret);
-/* `now` is what the groups are known to have already (all 0: nothing): only what differs is written. */
+/* `now` is what the groups are known to have already, or NULL: only what differs is written. */
 int cgroup_set_limits(const struct cgroup_set *set, const struct box_limits *limits, const struct box_limits *now);
 /* v2: the folder to clone into, or -1. */
 int cgroup_clone_fd(const struct cgroup_set *set);

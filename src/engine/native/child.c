@@ -22,7 +22,6 @@
 #include <sys/types.h>
 
 #include "base/sys.h"
-#include "engine/native/landlock.h"
 #include "engine/native/weaken.h"
 #include "wire/wire.h"
 
@@ -692,25 +691,25 @@ static long do_signals(void)
     return sys_call(__NR_rt_sigprocmask, SIG_SETMASK, &none, 0, sizeof(none));
 }
 
-static long do_rlimit(const struct step *s)
+static long do_rlimit(const struct child_state *st, const struct step *s)
 {
     struct {
         uint64_t soft, hard;
     } have, want = {s->v, s->v};
-    long r = sys_call(__NR_prlimit64, 0, s->u, 0, &have);
+    long r = sys_call(__NR_prlimit64, st->target, s->u, 0, &have);
 
     if (r < 0)
         return r;
     /* Only downwards: what the caller may not have, the box may not have either. */
     if (have.hard < want.hard)
         want.soft = want.hard = have.hard;
-    return sys_call(__NR_prlimit64, 0, s->u, &want, 0);
+    return sys_call(__NR_prlimit64, st->target, s->u, &want, 0);
 }
 
-static long do_affinity(const struct step *s)
+static long do_affinity(const struct child_state *st, const struct step *s)
 {
     unsigned long have[16] = {0}, want[16] = {0};
-    long n = sys_call(__NR_sched_getaffinity, 0, sizeof(have), have);
+    long n = sys_call(__NR_sched_getaffinity, st->target, sizeof(have), have);
     uint64_t left = s->u;
 
     if (n < 0)
@@ -723,7 +722,7 @@ static long do_affinity(const struct step *s)
             left--;
         }
     }
-    return sys_call(__NR_sched_setaffinity, 0, sizeof(want), want);
+    return sys_call(__NR_sched_setaffinity, st->target, sizeof(want), want);
 }
 
 /* Puts one descriptor at its place; the numbers below KEEP_END are free to use from here on. */
@@ -765,11 +764,6 @@ static long do_stdio(struct child_state *st)
     if (st->report >= 0)
         st->report = KEEP_REPORT;
     return sys_call(__NR_close_range, st->report >= 0 ? KEEP_END : KEEP_REPORT, ~0U, 0);
-}
-
-static long do_landlock(const struct step *s)
-{
-    return landlock_restrict((int)s->u, s->a, s->v != 0);
 }
 
 static long do_exec_init(const struct child_state *st)
@@ -858,9 +852,9 @@ static long do_step(struct child_state *st, const struct step *s)
     case OP_SIGNALS:
         return do_signals();
     case OP_RLIMIT:
-        return do_rlimit(s);
+        return do_rlimit(st, s);
     case OP_AFFINITY:
-        return do_affinity(s);
+        return do_affinity(st, s);
     case OP_STDIO:
         return do_stdio(st);
     case OP_CAPS:
@@ -869,8 +863,6 @@ static long do_step(struct child_state *st, const struct step *s)
         return sys_call(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     case OP_DIE_WITH_PARENT:
         return sys_call(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    case OP_LANDLOCK:
-        return do_landlock(s);
     case OP_SECCOMP:
         return sys_call(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, s->ptr);
     case OP_EXEC_INIT:

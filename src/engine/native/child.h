@@ -20,6 +20,7 @@ struct child_state {
     int host_ns, template_ns, parked_ns, own_pid_ns; /* slots only */
     uint16_t made[48]; /* lengths of the paths that OP_DIRS made on the writable handle */
     uint32_t n_made;
+    int target; /* whose limits are set: 0 for oneself, or the pid of a parked init */
     bool cold;
     bool fresh_net;  /* slots: the next box gets a new network namespace */
     bool net_is_new; /* slots: no box has had the one that is parked */

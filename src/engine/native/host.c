@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/state.h"
-#include "engine/native/landlock.h"
+#include "base/landlock.h"
 
 /* System folders and the parts of /etc that programs cannot do without (C5). Nothing else is seen. */
 static const char *const host_names[] = {

@@ -32,6 +32,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/landlock.h"
 #include "base/sys.h"
 #include "engine/native/host.h"
 #include "engine/native/ids.h"
@@ -56,7 +57,7 @@ static int check_belts(const struct box_spec *spec, const struct host_facts *fac
     if (spec->root == ROOT_HOST_RO)
         return error_set(err, ERR_DENIED,
                          "multi-tenant mode: root 'host-ro' shows the whole host; use 'host' or an image");
-    if (facts->landlock_abi < 2)
+    if (facts->landlock_abi < LANDLOCK_LEAST)
         return error_set(err, ERR_DENIED,
                          "multi-tenant mode: this kernel has no Landlock (ABI %d, 2 is needed): denied",
                          facts->landlock_abi);
@@ -186,7 +187,7 @@ static int make_groups(const struct box_spec *spec, struct native_box *nb, struc
     }
     if (r < 0)
         return error_sys(err, r, "make cgroup '%s'", name);
-    r = cgroup_set_limits(&nb->groups, &spec->limits, &(struct box_limits){0});
+    r = cgroup_set_limits(&nb->groups, &spec->limits, NULL);
     if (r < 0)
         return error_sys(err, r, "set the limits of cgroup '%s'", name);
     r = cgroup_open_joins(&nb->groups, facts->cgroup_join);
@@ -289,6 +290,7 @@ int native_start_here(const struct box_spec *spec, struct native_box *nb, struct
     if (r < 0)
         return r;
     memcpy(nb->box.grades, facts.grades, sizeof(facts.grades));
+    native_set_landlock(nb, spec, facts.landlock_abi, plan_workspace_place(spec, &facts));
     if (facts.ids == IDS_RANGE) {
         r = ids_lock_range(&facts.range_base, &nb->id_lock, err);
         if (r < 0)
@@ -329,6 +331,13 @@ static int wake_spawner(const struct box_spec *spec, struct native_box *nb, int 
     return r;
 }
 
+void native_set_landlock(struct native_box *nb, const struct box_spec *spec, int abi, const char *workspace)
+{
+    nb->landlock = abi >= LANDLOCK_LEAST ? abi : 0;
+    nb->workspace_ro = spec->workspace_ro;
+    (void)snprintf(nb->workspace, sizeof(nb->workspace), "%s", workspace);
+}
+
 static int native_start(const struct box_spec *spec, struct box **ret, struct error *err)
 {
     autoptr(native_box) nb = native_box_new();
@@ -354,8 +363,14 @@ static struct native_box *native(struct box *b)
     return (struct native_box *)b;
 }
 
+static int native_settle(struct box *b, struct error *err)
+{
+    return native(b)->settled ? 0 : slot_client_settle(native(b), err);
+}
+
 /* The words of a command, one after the other, in a memfd. */
-static int pack_words(const struct box_exec *what, struct wire_exec *x, struct error *err)
+static int pack_words(const struct native_box *nb, const struct box_exec *what, struct wire_exec *x,
+                      struct error *err)
 {
     autoclose int fd = memfd_create("words", MFD_CLOEXEC);
     const char *cwd = what->cwd ? what->cwd : "";
@@ -365,7 +380,7 @@ static int pack_words(const struct box_exec *what, struct wire_exec *x, struct e
     if (fd < 0)
         return error_sys(err, -errno, "make a memfd for the command");
     for (int part = 0; part < 3; part++) {
-        const char *only[] = {cwd, NULL};
+        const char *only[] = {cwd, nb->workspace, NULL};
         char *const *words = part == 0 ? what->argv : part == 1 ? what->env : (char *const *)only;
 
         for (; *words; words++) {
@@ -390,15 +405,20 @@ static int pack_words(const struct box_exec *what, struct wire_exec *x, struct e
 
 static int native_exec(struct box *b, const struct box_exec *what, struct error *err)
 {
-    struct wire_exec x = {.type = WIRE_EXEC, .flags = WIRE_ONE_SHOT, .rows = what->rows, .cols = what->cols};
-    int words = pack_words(what, &x, err), r;
+    struct native_box *nb = native(b);
+    struct wire_exec x = {.type = WIRE_EXEC,
+                          .flags = WIRE_ONE_SHOT | (nb->workspace_ro ? WIRE_READ_ONLY : 0),
+                          .rows = what->rows,
+                          .cols = what->cols,
+                          .landlock = (uint32_t)nb->landlock};
+    int r = native_settle(b, err), words = r < 0 ? r : pack_words(nb, what, &x, err);
     int fds[WIRE_FD_COUNT] = {words, what->stdio[0], what->stdio[1], what->stdio[2]};
 
     if (words < 0)
         return words;
     if (what->pty)
         x.flags |= WIRE_PTY;
-    r = fd_send(b->control_fd, &x, sizeof(x), fds, what->pty ? 1 : WIRE_FD_COUNT);
+    r = fd_send(b->control_fd, &x, sizeof(x), fds, what->pty || what->stdio[0] < 0 ? 1 : WIRE_FD_COUNT);
     (void)close(words);
     return r < 0 ? error_sys(err, r, "send the command to init") : 0;
 }
@@ -414,14 +434,11 @@ static const char *failed_at(int at)
         return "enter the folder";
     case WIRE_AT_FORK:
         return "start a process";
+    case WIRE_AT_LANDLOCK:
+        return "put under Landlock";
     default:
         return "execute";
     }
-}
-
-static int native_settle(struct box *b, struct error *err)
-{
-    return native(b)->settled ? 0 : slot_client_settle(native(b), err);
 }
 
 static int native_kill(struct box *b);
@@ -445,6 +462,10 @@ static int native_next_event(struct box *b, struct box_event *ret, struct error 
         ret->pty_fd = fd;
         return 0;
     case WIRE_FAILED:
+        if (m.at != WIRE_AT_EXEC && m.at != WIRE_AT_CHDIR) { /* ours, not the command's */
+            close_fd(&fd);
+            return error_sys(err, -m.sys, "start the command: %s", failed_at(m.at));
+        }
         ret->kind = BOX_FAILED;
         ret->sys = m.sys;
         ret->at = failed_at(m.at);

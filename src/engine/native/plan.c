@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/error.h"
+#include "base/landlock.h"
 #include "base/path.h"
 #include "engine/native/seccomp.h"
 
@@ -336,15 +337,14 @@ static bool is_in_image(const struct box_spec *spec, const struct host_facts *f)
     return false;
 }
 
-/* Where the box finds its workspace. */
-static const char *workspace_place(const struct box_spec *spec, const struct host_facts *f)
+const char *plan_workspace_place(const struct box_spec *spec, const struct host_facts *f)
 {
     return is_in_image(spec, f) ? "/workspace" : spec->workspace_path;
 }
 
 static void plan_workspace(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
 {
-    const char *path = workspace_place(spec, f) + 1;
+    const char *path = plan_workspace_place(spec, f) + 1;
 
     add_path(p, STAGE_WORK, OP_DIRS, path);
     add_path(p, STAGE_WORK, OP_ATTACH, path)->reg = TREE_WORKSPACE;
@@ -360,44 +360,46 @@ static void plan_workspace(const struct box_spec *spec, const struct host_facts 
 
 /* ---- the way down: nothing can be gained any more ---- */
 
-static void rlimit(struct launch_plan *p, uint64_t resource, uint64_t value)
+static void rlimit(struct launch_plan *p, enum stage stage, uint64_t resource, uint64_t value)
 {
-    struct step *s = add(p, STAGE_DROP, OP_RLIMIT);
+    struct step *s = add(p, stage, OP_RLIMIT);
 
     s->u = resource;
     s->v = value;
 }
 
-static void plan_rlimits(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
+/* What this very box may use: known only when it is asked for. */
+static void plan_limits(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
 {
     const struct box_limits *l = &spec->limits;
 
-    rlimit(p, RLIMIT_CORE, 0);
-    rlimit(p, RLIMIT_NOFILE, NOFILE_MAX);
-    rlimit(p, RLIMIT_MEMLOCK, MEMLOCK_MAX);
-    rlimit(p, RLIMIT_MSGQUEUE, MSGQUEUE_MAX);
-    rlimit(p, RLIMIT_SIGPENDING, SIGNALS_MAX);
     if (l->file_bytes)
-        rlimit(p, RLIMIT_FSIZE, l->file_bytes);
+        rlimit(p, STAGE_WORK, RLIMIT_FSIZE, l->file_bytes);
     if (l->cpu_usec)
-        rlimit(p, RLIMIT_CPU, (l->cpu_usec + 999999) / 1000000 + 1);
+        rlimit(p, STAGE_WORK, RLIMIT_CPU, (l->cpu_usec + 999999) / 1000000 + 1);
     if (l->memory_bytes && f->grades[LIMIT_MEMORY] == GRADE_SUPERVISED)
-        rlimit(p, RLIMIT_DATA, l->memory_bytes > UINT64_MAX / 32 ? UINT64_MAX : 16 * l->memory_bytes + SPARE_DATA);
+        rlimit(p, STAGE_WORK, RLIMIT_DATA, l->memory_bytes > UINT64_MAX / 32 ? UINT64_MAX : 16 * l->memory_bytes + SPARE_DATA);
     /* Above the limit: a box that goes over is then seen by the supervisor, which kills it and says so. */
     if (l->pids && f->ids == IDS_ONE)
-        rlimit(p, RLIMIT_NPROC, 2 * (uint64_t)l->pids + SPARE_NPROC);
+        rlimit(p, STAGE_WORK, RLIMIT_NPROC, 2 * (uint64_t)l->pids + SPARE_NPROC);
     if (l->cpu_milli && f->grades[LIMIT_CPU] == GRADE_SUPERVISED)
-        add(p, STAGE_DROP, OP_AFFINITY)->u = (l->cpu_milli + 999) / 1000;
+        add(p, STAGE_WORK, OP_AFFINITY)->u = (l->cpu_milli + 999) / 1000;
 }
 
 static void plan_drop(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
 {
+    static const uint64_t fixed[][2] = {{RLIMIT_CORE, 0},
+                                        {RLIMIT_NOFILE, NOFILE_MAX},
+                                        {RLIMIT_MEMLOCK, MEMLOCK_MAX},
+                                        {RLIMIT_MSGQUEUE, MSGQUEUE_MAX},
+                                        {RLIMIT_SIGPENDING, SIGNALS_MAX}};
     struct step *s;
 
     add(p, STAGE_DROP, OP_KEYRING);
     add(p, STAGE_DROP, OP_SESSION);
     add(p, STAGE_DROP, OP_SIGNALS);
-    plan_rlimits(spec, f, p);
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
+        rlimit(p, STAGE_DROP, fixed[i][0], fixed[i][1]);
     add(p, STAGE_DROP, OP_STDIO);
     if (f->ids == IDS_RANGE) {
         s = add(p, STAGE_DROP, OP_IDS);
@@ -407,13 +409,6 @@ static void plan_drop(const struct box_spec *spec, const struct host_facts *f, s
     add(p, STAGE_DROP, OP_CAPS);
     add(p, STAGE_DROP, OP_NO_NEW_PRIVS);
     add(p, STAGE_DROP, OP_DIE_WITH_PARENT);
-    /* ABI 1 forbids every rename between folders, which breaks git and most editors. */
-    if (f->landlock_abi >= 2) {
-        s = add_path(p, STAGE_DROP, OP_LANDLOCK, workspace_place(spec, f));
-        s->u = (uint64_t)f->landlock_abi;
-        s->v = !spec->workspace_ro;
-        belt(p, BELT_LANDLOCK);
-    }
     add(p, STAGE_DROP, OP_SECCOMP)->ptr = seccomp_program(SECCOMP_DEFAULT);
     add(p, STAGE_DROP, OP_EXEC_INIT);
     belt(p, BELT_KEYRING);
@@ -449,7 +444,11 @@ int plan_make(const struct box_spec *spec, const struct host_facts *facts, struc
     plan_kernel_files(spec, facts, plan);
     plan_scratch(spec, facts, plan);
     plan_workspace(spec, facts, plan);
+    plan_limits(spec, facts, plan);
     plan_drop(spec, facts, plan);
+    /* Put on each command by init. ABI 1 forbids every rename between folders: no git, no editor. */
+    if (facts->landlock_abi >= LANDLOCK_LEAST)
+        belt(plan, BELT_LANDLOCK);
     return plan_check(plan, err);
 }
 
@@ -460,7 +459,7 @@ int plan_request(const struct box_spec *spec, const struct host_facts *facts, ui
     if (spec->limits.tmp_bytes != slot_tmp_bytes)
         add_path(plan, STAGE_WORK, OP_SCRATCH_SIZE, "tmp")->u = spec->limits.tmp_bytes;
     plan_workspace(spec, facts, plan);
-    plan_drop(spec, facts, plan);
+    plan_limits(spec, facts, plan);
     return plan_check(plan, err);
 }
 
@@ -508,7 +507,6 @@ static const char *const op_text[OP_COUNT] = {
     [OP_CAPS] = "drop all capabilities",
     [OP_NO_NEW_PRIVS] = "set no_new_privs",
     [OP_DIE_WITH_PARENT] = "die with the parent",
-    [OP_LANDLOCK] = "restrict by Landlock",
     [OP_SECCOMP] = "load the seccomp filter",
     [OP_EXEC_INIT] = "execute init",
 };
@@ -527,7 +525,7 @@ const char *step_describe(const struct step *s, char *text_, size_t size)
                        (unsigned long long)s->v);
     else if (s->op == OP_WRITE_MAPS || s->op == OP_HOSTNAME || !s->a)
         (void)snprintf(text_, size, "%s", op_text[s->op]);
-    else if (s->op == OP_TREE || s->op == OP_DEVICE || s->op == OP_LANDLOCK)
+    else if (s->op == OP_TREE || s->op == OP_DEVICE)
         (void)snprintf(text_, size, "%s '%s'", op_text[s->op], s->a);
     else
         (void)snprintf(text_, size, "%s '/%s'", op_text[s->op], s->a);

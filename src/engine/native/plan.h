@@ -8,9 +8,9 @@
  * unit tests compare them without privileges.
  *
  * Steps stand in five stages. A box built in place walks all of them in one child. A slot (slot.h)
- * walks TEMPLATE once, PARK before each box, and INSIDE in a process of that box's own pid namespace, all
- * before a request is there, so that only WORK and DROP are left to do when it comes. Steps that only
- * one of the two needs carry `only`.
+ * walks TEMPLATE once, PARK before each box, and has INSIDE and DROP walked by the box's first process, all
+ * before a request is there: init waits, and only WORK is left to do, from outside, when it comes. Steps that
+ * only one of the two needs carry `only`.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -60,13 +60,12 @@ enum step_op {
     OP_KEYRING,
     OP_SESSION,
     OP_SIGNALS,
-    OP_RLIMIT,       /* u: resource, v: value (soft and hard) */
-    OP_AFFINITY,     /* u: processors */
+    OP_RLIMIT,       /* u: resource, v: value (soft and hard); of the box's first process */
+    OP_AFFINITY,     /* u: processors; the same */
     OP_STDIO,        /* nothing open but /dev/null, control socket, init and report */
     OP_CAPS,
     OP_NO_NEW_PRIVS,
     OP_DIE_WITH_PARENT,
-    OP_LANDLOCK,     /* u: ABI; a: workspace path; v: workspace is writable */
     OP_SECCOMP,      /* ptr: program */
     OP_EXEC_INIT,
     OP_COUNT
@@ -137,9 +136,12 @@ struct launch_plan {
 /* Fills plan; fails only if it does not fit. */
 int plan_make(const struct box_spec *spec, const struct host_facts *facts, struct launch_plan *plan,
               struct error *err);
-/* Only the stages WORK and DROP: what a slot still has to do when a request comes. */
+/* Only the stage WORK: what a slot still has to do when a request comes. */
 int plan_request(const struct box_spec *spec, const struct host_facts *facts, uint64_t slot_tmp_bytes,
                  struct launch_plan *plan, struct error *err);
+
+/* Where the box finds its workspace: at its own path, or only at /workspace. */
+const char *plan_workspace_place(const struct box_spec *spec, const struct host_facts *facts);
 
 /* "mount a fresh /proc", "bind '/usr' read-only": for errors and for explain. */
 const char *step_describe(const struct step *s, char *text, size_t size);

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <linux/mount.h>
 #include <linux/sched.h>
 #include <poll.h>
@@ -29,16 +28,17 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/sha256.h"
 #include "base/sys.h"
 #include "engine/native/launch.h"
 #include "init_image.h"
-#include "version.h"
 
+#define CLIENT_MS    20   /* at most, until the client has read its result */
+#define CLIENT_USEC  300  /* and for what it does then: write the audit line, exit */
 #define PATIENCE_SEC 2 /* for a client that stops in the middle of a request */
 
 static struct slot slot;
-static struct box_limits known_limits;
+static struct box_limits known_limits; /* what the client of the last box set */
+static bool limits_known;
 static struct launch_plan request_plan;
 
 void slot_set(const struct slot *s)
@@ -46,18 +46,70 @@ void slot_set(const struct slot *s)
     slot = *s;
 }
 
-void slot_build_id(uint8_t id[16])
+uint64_t slot_build_id(void)
 {
-    const uint32_t sizes[] = {sizeof(struct slot_request), sizeof(struct slot_reply), OP_COUNT, LIMIT_KINDS};
-    struct sha256 s;
-    uint8_t digest[32];
+    return INIT_IMAGE_HASH ^ sizeof(struct slot_request) << 40 ^ sizeof(struct slot_reply) << 20 ^ OP_COUNT << 8 ^
+           LIMIT_KINDS;
+}
 
-    sha256_init(&s);
-    sha256_update(&s, init_image, sizeof(init_image));
-    sha256_update(&s, sizes, sizeof(sizes));
-    sha256_update(&s, CLAWDEN_VERSION, sizeof(CLAWDEN_VERSION));
-    sha256_finish(&s, digest);
-    memcpy(id, digest, 16);
+/* ---- the box's first process ---- */
+
+/* Shares our memory until it has become init: how far it came is read there. */
+static struct first {
+    struct child_state state;
+    uint32_t step;
+    int r;
+    pid_t pid;
+    int pidfd, control; /* control: our end of init's socket */
+} first = {.pidfd = -1, .control = -1};
+
+static int first_main(void *arg)
+{
+    struct launch *l = arg;
+
+    first.r = child_walk(&first.state, l->plan, STAGE_INSIDE, STAGE_INSIDE, &first.step);
+    if (first.r >= 0)
+        first.r = child_walk(&first.state, l->plan, STAGE_DROP, STAGE_DROP, &first.step);
+    return 127;
+}
+
+static void drop_first(void)
+{
+    if (first.pid > 0) {
+        (void)kill(first.pid, SIGKILL);
+        while (waitpid(first.pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    first.pid = 0;
+    close_fd(&first.pidfd);
+    close_fd(&first.control);
+}
+
+/* Starts the next box's init, which waits for a command. Returns when it is executed. */
+static int make_first(struct launch *l, uint32_t *ret_step)
+{
+    static char stack[64 << 10] __attribute__((aligned(64)));
+    struct clone_args a = {
+        .flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD,
+        .pidfd = (uint64_t)(uintptr_t)&first.pidfd,
+        .exit_signal = SIGCHLD,
+        .stack = (uint64_t)(uintptr_t)stack,
+        .stack_size = sizeof(stack),
+    };
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    first = (struct first){.state = l->state, .pidfd = -1, .control = pair[0]};
+    first.state.control = pair[1];
+    first.state.report = -1;
+    first.state.target = 0;
+    first.pid = (pid_t)sys_clone_call(&a, sizeof(a), first_main, l);
+    (void)close(pair[1]);
+    if (first.pid < 0)
+        return first.pid;
+    *ret_step = first.step;
+    return first.r;
 }
 
 /* ---- one box ---- */
@@ -65,10 +117,7 @@ void slot_build_id(uint8_t id[16])
 struct service {
     struct launch *l;
     int conn;
-    int control; /* init's end */
     struct slot_request req;
-    pid_t pid;
-    int pidfd;
 };
 
 static int refuse(struct service *s, const char *why, int sys)
@@ -97,16 +146,17 @@ static bool is_sane(const struct slot_request *q)
 
 static int take_request(struct service *s)
 {
-    struct slot_reply r = {.type = SLOT_TAKEN, .cgroup_kind = slot.cgroup_kind, .limits = known_limits};
-    uint8_t build[16];
+    struct slot_reply r = {.type = SLOT_TAKEN, .cgroup_kind = slot.cgroup_kind, .limits = known_limits,
+                           .limits_known = limits_known};
     int fds[4];
     size_t n = 0;
-    ssize_t len = fd_recv(s->conn, &s->req, sizeof(s->req), &s->control, 1);
+    ssize_t len = fd_recv(s->conn, &s->req, sizeof(s->req), NULL, 0);
 
-    if (len != (ssize_t)sizeof(s->req) || s->control < 0 || !is_sane(&s->req))
+    if (len != (ssize_t)sizeof(s->req) || !is_sane(&s->req))
         return -1;
-    slot_build_id(build);
-    if (memcmp(build, s->req.build, sizeof(build)) != 0) {
+    if (waitpid(first.pid, NULL, WNOHANG) != 0) /* somebody killed it while it waited */
+        _exit(1);
+    if (s->req.build != slot_build_id()) {
         r.type = SLOT_REFUSED;
         (void)fd_send(s->conn, &r, sizeof(r), NULL, 0);
         return -1;
@@ -118,7 +168,7 @@ static int take_request(struct service *s)
         }
     if (slot.id_map >= 0)
         fds[n++] = slot.id_map;
-    known_limits = (struct box_limits){0}; /* until this box has come to a good end */
+    limits_known = false; /* until this box has come to a good end */
     r.range_base = s->l->facts->ids == IDS_RANGE ? s->l->facts->range_base : 0;
     return fd_send(s->conn, &r, sizeof(r), fds, n);
 }
@@ -167,95 +217,6 @@ static int take_tree(struct service *s)
     return 0;
 }
 
-/* ---- the box's first process ---- */
-
-/*
- * Made before a request is there: it mounts what only a process of the new pid namespace can mount, then
- * waits. It shares our memory and descriptors until it is let go; init then takes its place.
- */
-static struct first {
-    struct child_state state;
-    uint32_t phase; /* futex */
-    uint32_t step;
-    int r;
-    pid_t pid;
-    int pidfd;
-} first;
-
-enum { PHASE_MAKING, PHASE_PARKED, PHASE_GO };
-
-static void await_phase(uint32_t phase)
-{
-    uint32_t now;
-
-    while ((now = __atomic_load_n(&first.phase, __ATOMIC_ACQUIRE)) < phase)
-        (void)sys_call(__NR_futex, &first.phase, FUTEX_WAIT_PRIVATE, now, 0, 0, 0);
-}
-
-static void enter_phase(uint32_t phase)
-{
-    __atomic_store_n(&first.phase, phase, __ATOMIC_RELEASE);
-    (void)sys_call(__NR_futex, &first.phase, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
-}
-
-static int first_main(void *arg)
-{
-    struct launch *l = arg;
-
-    first.r = child_walk(&first.state, l->plan, STAGE_INSIDE, STAGE_INSIDE, &first.step);
-    enter_phase(PHASE_PARKED);
-    if (first.r < 0)
-        return 127;
-    await_phase(PHASE_GO);
-    first.r = (int)sys_call(__NR_unshare, CLONE_FILES);
-    if (first.r >= 0)
-        first.r = child_walk(&first.state, &request_plan, STAGE_DROP, STAGE_DROP, &first.step);
-    return 127;
-}
-
-static void drop_first(void)
-{
-    if (first.pid > 0) {
-        (void)kill(first.pid, SIGKILL);
-        while (waitpid(first.pid, NULL, 0) < 0 && errno == EINTR)
-            ;
-    }
-    close_fd(&first.pidfd);
-    first.pid = 0;
-}
-
-static int make_first(struct launch *l, uint32_t *ret_step)
-{
-    static char stack[64 << 10] __attribute__((aligned(64)));
-    struct clone_args a = {
-        .flags = CLONE_VM | CLONE_FILES | CLONE_PIDFD,
-        .pidfd = (uint64_t)(uintptr_t)&first.pidfd,
-        .exit_signal = SIGCHLD,
-        .stack = (uint64_t)(uintptr_t)stack,
-        .stack_size = sizeof(stack),
-    };
-
-    first = (struct first){.state = l->state, .pidfd = -1};
-    first.pid = (pid_t)sys_clone_call(&a, sizeof(a), first_main, l);
-    if (first.pid < 0)
-        return first.pid;
-    await_phase(PHASE_PARKED);
-    *ret_step = first.step;
-    return first.r;
-}
-
-static int let_go(struct service *s)
-{
-    if (waitpid(first.pid, NULL, WNOHANG) != 0) /* somebody killed it while it waited */
-        _exit(1);
-    first.state.control = s->control;
-    first.state.report = -1;
-    s->pid = TAKE(first.pid, 0);
-    s->pidfd = TAKE_FD(first.pidfd);
-    enter_phase(PHASE_GO);
-    return 0;
-}
-
 static int build_box(struct service *s)
 {
     struct box_spec spec = {.root = ROOT_HOST,
@@ -277,61 +238,57 @@ static int build_box(struct service *s)
         return refuse(s, err.msg, E2BIG);
     if (take_tree(s) < 0)
         return -1;
+    s->l->state.target = first.pid;
     r = child_walk(&s->l->state, &request_plan, STAGE_WORK, STAGE_WORK, &step);
-    if (r < 0)
-        return refuse_step(s, &request_plan, step, r);
-    return let_go(s);
+    return r < 0 ? refuse_step(s, &request_plan, step, r) : 0;
 }
 
 /* Until init is gone; the client's going away is its end too. */
 static void attend(struct service *s)
 {
     struct slot_reply r = {.type = SLOT_STARTED, .belts = s->l->plan->belts};
-    struct pollfd p[2] = {{.fd = s->conn, .events = POLLIN | POLLRDHUP}, {.fd = s->pidfd, .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = s->conn, .events = POLLIN | POLLRDHUP}, {.fd = first.pidfd, .events = POLLIN}};
+    int fds[2] = {first.pidfd, first.control};
     struct rusage u = {0};
     struct statvfs v;
 
-    if (fd_send(s->conn, &r, sizeof(r), &s->pidfd, 1) < 0)
-        (void)kill(s->pid, SIGKILL);
+    if (fd_send(s->conn, &r, sizeof(r), fds, 2) < 0)
+        (void)kill(first.pid, SIGKILL);
+    close_fd(&first.control); /* the client alone holds it now: when it goes, init goes */
     while (!p[1].revents) {
         if (poll(p, 2, -1) < 0 && errno != EINTR)
             break;
         if (p[0].revents) {
-            (void)kill(s->pid, SIGKILL);
+            (void)kill(first.pid, SIGKILL);
             p[0].fd = -1;
         }
     }
-    while (wait4(s->pid, NULL, 0, &u) < 0 && errno == EINTR)
+    while (wait4(first.pid, NULL, 0, &u) < 0 && errno == EINTR)
         ;
+    first.pid = 0;
     r = (struct slot_reply){.type = SLOT_ENDED};
-    if (first.r < 0) { /* it never became init */
-        struct step_report rep = {.step = first.step, .sys = -first.r};
-        struct error err;
-
-        (void)launch_error(&err, &request_plan, &rep);
-        (void)snprintf(r.why, sizeof(r.why), "%s", err.msg);
-        r.sys = -first.r;
-    }
     r.cpu_usec = (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 +
                  (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
     r.max_rss_kib = (uint64_t)u.ru_maxrss;
     r.tmp_is_full = statvfs("/tmp", &v) == 0 && v.f_blocks && v.f_bfree == 0; /* we still stand in its mounts */
-    if (fd_send(s->conn, &r, sizeof(r), NULL, 0) >= 0 && p[0].fd >= 0)
-        known_limits = s->req.limits;
+    limits_known = fd_send(s->conn, &r, sizeof(r), NULL, 0) >= 0 && p[0].fd >= 0;
+    known_limits = s->req.limits;
+    /* Parking the next box keeps a processor busy for a millisecond: not the one the client needs now. */
+    p[0].events = POLLRDHUP;
+    (void)poll(p, 1, CLIENT_MS);
+    (void)usleep(CLIENT_USEC);
 }
 
 static void serve(struct launch *l, int conn)
 {
     struct timeval patience = {.tv_sec = PATIENCE_SEC};
-    struct service s = {.l = l, .conn = conn, .control = -1, .pidfd = -1};
+    struct service s = {.l = l, .conn = conn};
 
     (void)setsockopt(conn, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     if (take_request(&s) >= 0 && renew_net(&s) >= 0 && build_box(&s) >= 0)
         attend(&s);
     child_unmake_dirs(&l->state, s.req.ws_path + 1);
     drop_first();
-    close_fd(&s.pidfd);
-    close_fd(&s.control);
     close_fd(&l->state.trees[TREE_WORKSPACE]);
     (void)close(conn);
 }

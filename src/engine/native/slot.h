@@ -4,20 +4,20 @@
  * Slots: half-built boxes, ready before they are asked for.
  *
  * clawden-spawn (one per user, on demand) keeps a few slot processes. A slot has walked the TEMPLATE
- * stage of a plan once and PARK for its next box, whose first process waits with INSIDE done; the slot
+ * stage of a plan once and PARK for its next box, whose init runs already and waits for a command; the slot
  * waits in accept() on the spawner's socket, so a request goes straight to it. One connection is one box:
  *
  *   client                                   slot
- *   REQUEST + init's control socket   ──►
- *                                     ◄──    TAKEN + cgroup folders [+ id map]   (now it is the slot's)
+ *   REQUEST                           ──►
+ *                                     ◄──    TAKEN + cgroup folders [+ id map]
  *   [WORKSPACE + mapped tree]         ──►                                        (root only)
- *                                            WORK; the waiting process is let go: DROP, init
- *                                     ◄──    STARTED + pidfd, or FAILED
- *                                            … box lives; the connection closing kills it …
+ *                                            WORK: mounts the workspace, sets this box's limits
+ *                                     ◄──    STARTED + pidfd + init's control socket, or FAILED
+ *   the command, to init                     … box lives; the connection closing kills it …
  *                                     ◄──    ENDED
  *
  * Until TAKEN arrives nothing has happened and the client may build the box in place instead; the
- * command itself only ever travels over the control socket, after TAKEN, so it cannot run twice. The
+ * command itself travels over the control socket, which only STARTED brings, so it cannot run twice. The
  * socket stands in a 0700 folder of the user's; a spawner of another user or version is not used.
  */
 #include <stdint.h>
@@ -34,7 +34,7 @@ enum slot_type { SLOT_REQUEST = 1, SLOT_TAKEN, SLOT_WORKSPACE, SLOT_STARTED, SLO
 
 struct slot_request {
     uint32_t type;
-    uint8_t build[16]; /* both ends must be of one build: see slot_build_id() */
+    uint64_t build; /* both ends must be of one build: see slot_build_id() */
     struct box_limits limits;
     uint32_t workspace_ro, fresh_net;
     uint64_t ws_dev, ws_ino;
@@ -46,20 +46,20 @@ struct slot_reply {
     uint32_t range_base;  /* TAKEN: 0 in one-id mode */
     uint32_t cgroup_kind; /* TAKEN: its folders follow as descriptors, memory pids cpu */
     uint32_t controllers; /* TAKEN: which of them (bits) */
-    struct box_limits limits; /* TAKEN: what its cgroups have already, 0 if that is not known */
+    struct box_limits limits; /* TAKEN: what its cgroups have already */
+    uint32_t limits_known;    /* TAKEN: whether that is so */
     uint32_t belts;       /* STARTED */
-    int32_t sys;          /* FAILED, or ENDED if init was never reached */
+    int32_t sys;          /* FAILED */
     uint64_t cpu_usec, max_rss_kib; /* ENDED */
     uint32_t tmp_is_full;           /* ENDED */
-    uint32_t pad;
-    char why[512];        /* with .sys: the step */
+    char why[512];        /* FAILED: the step */
 };
 
 /* The pids that a slot takes of the box's limit: itself. */
 #define SLOT_PIDS 1
 
-/* Identifies this build of the programs: a hash of the init image and the structures above. */
-void slot_build_id(uint8_t id[16]);
+/* Identifies this build of the programs: init's hash and the shape of the structures above. */
+uint64_t slot_build_id(void);
 
 /* What a slot process inherits from the spawner. */
 struct slot {

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -19,7 +18,7 @@
 #include "base/fd.h"
 #include "base/state.h"
 #include "engine/native/ids.h"
-#include "engine/native/landlock.h"
+#include "base/landlock.h"
 #include "engine/native/native.h"
 #include "engine/native/slot.h"
 
@@ -78,7 +77,7 @@ static bool wait_readable(int fd, int ms)
     return n > 0;
 }
 
-static int send_request(int fd, const struct box_spec *spec, int control)
+static int send_request(int fd, const struct box_spec *spec)
 {
     static struct slot_request q;
     struct stat st;
@@ -90,10 +89,10 @@ static int send_request(int fd, const struct box_spec *spec, int control)
                               .workspace_ro = spec->workspace_ro,
                               .fresh_net = spec->fresh_net || spec->multi_tenant,
                               .ws_dev = st.st_dev,
-                              .ws_ino = st.st_ino};
-    slot_build_id(q.build);
+                              .ws_ino = st.st_ino,
+                              .build = slot_build_id()};
     (void)snprintf(q.ws_path, sizeof(q.ws_path), "%s", spec->workspace_path);
-    return fd_send(fd, &q, sizeof(q), &control, 1);
+    return fd_send(fd, &q, sizeof(q), NULL, 0);
 }
 
 /* The descriptors of TAKEN: cgroup folders in order, then the id map. */
@@ -133,10 +132,10 @@ static int send_tree(const struct box_spec *spec, const struct slot_reply *taken
     return r < 0 ? error_sys(err, r, "send the workspace to the slot") : 0;
 }
 
-static int set_limits(const struct box_spec *spec, const struct box_limits *known, struct native_box *nb,
+static int set_limits(const struct box_spec *spec, const struct slot_reply *taken, struct native_box *nb,
                       struct error *err)
 {
-    struct box_limits l = spec->limits, now = *known;
+    struct box_limits l = spec->limits, now = taken->limits;
     int r;
 
     if (l.pids)
@@ -145,7 +144,7 @@ static int set_limits(const struct box_spec *spec, const struct box_limits *know
         now.pids += SLOT_PIDS;
     if (nb->groups.dirs[CG_MEMORY] >= 0 && nb->groups.kind == CGROUP_V1)
         (void)fd_write_text(nb->groups.dirs[CG_MEMORY], "memory.max_usage_in_bytes", "0");
-    r = cgroup_set_limits(&nb->groups, &l, &now);
+    r = cgroup_set_limits(&nb->groups, &l, taken->limits_known ? &now : NULL);
     if (r < 0)
         return error_sys(err, r, "set the limits of the slot's cgroup");
     cgroup_counters(&nb->groups, &nb->at_start);
@@ -167,11 +166,14 @@ static pid_t pid_of(int pidfd)
 static int await_started(struct native_box *nb, struct error *err)
 {
     struct slot_reply r = {0};
+    int fds[2];
     ssize_t n;
 
     if (!wait_readable(nb->slot_fd, STARTED_MS))
         return error_set(err, ERR_TIMEOUT, "the spawner's slot does not answer: stop it with 'clawden-spawn --stop'");
-    n = fd_recv(nb->slot_fd, &r, sizeof(r), &nb->pidfd, 1);
+    n = fd_recv(nb->slot_fd, &r, sizeof(r), fds, 2);
+    nb->pidfd = fds[0];
+    nb->box.control_fd = fds[1];
     if (n != (ssize_t)sizeof(r))
         return error_set(err, ERR_SYS, "the spawner's slot died while it made the box");
     if (r.type == SLOT_FAILED) {
@@ -181,7 +183,7 @@ static int await_started(struct native_box *nb, struct error *err)
         err->sys = r.sys;
         return -ERR_SYS;
     }
-    if (r.type != SLOT_STARTED || nb->pidfd < 0)
+    if (r.type != SLOT_STARTED || nb->pidfd < 0 || nb->box.control_fd < 0)
         return error_set(err, ERR_INVALID, "the spawner's slot sent an unknown message (%u)", r.type);
     nb->box.belts = r.belts;
     nb->box.init_pid = pid_of(nb->pidfd);
@@ -209,8 +211,8 @@ static void forget(struct native_box *nb)
 
 int slot_client_start(const struct box_spec *spec, struct native_box *nb, struct error *err)
 {
-    int pair[2], fds[4] = {-1, -1, -1, -1}, r;
-    autoclose int inner = -1, id_map = -1;
+    int fds[4] = {-1, -1, -1, -1}, r;
+    autoclose int id_map = -1;
     struct slot_reply taken;
 
     if (!fits_a_slot(spec))
@@ -220,11 +222,7 @@ int slot_client_start(const struct box_spec *spec, struct native_box *nb, struct
         nb->slot_fd = -1;
         return 0;
     }
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return error_sys(err, -errno, "make the control socket");
-    nb->box.control_fd = pair[0];
-    inner = pair[1];
-    if (send_request(nb->slot_fd, spec, inner) < 0 || !wait_readable(nb->slot_fd, TAKEN_MS) ||
+    if (send_request(nb->slot_fd, spec) < 0 || !wait_readable(nb->slot_fd, TAKEN_MS) ||
         fd_recv(nb->slot_fd, &taken, sizeof(taken), fds, 4) != (ssize_t)sizeof(taken) ||
         taken.type != SLOT_TAKEN) {
         forget(nb);
@@ -235,7 +233,7 @@ int slot_client_start(const struct box_spec *spec, struct native_box *nb, struct
         forget(nb);
         return 0;
     }
-    r = set_limits(spec, &taken.limits, nb, err);
+    r = set_limits(spec, &taken, nb, err);
     if (r >= 0)
         r = send_tree(spec, &taken, id_map, nb, err);
     if (r == 1) {
@@ -244,36 +242,16 @@ int slot_client_start(const struct box_spec *spec, struct native_box *nb, struct
     }
     if (r < 0)
         return r;
-    /* The slot goes on by itself: whoever needs the pid waits for STARTED, the command need not. */
+    native_set_landlock(nb, spec, landlock_abi(), spec->workspace_path);
+    /* The slot goes on by itself; STARTED is waited for when the command is to be sent. */
     nb->box.from_slot = true;
     return 1;
 }
 
-/* STARTED says that it was let go; what /proc shows is init's only once that is executed. */
-static void await_init(pid_t pid)
-{
-    const struct timespec pause = {.tv_nsec = 50000};
-    char path[48], text[64];
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-    for (int i = 0; i < STARTED_MS * 20; i++) {
-        ssize_t n = fd_read_text(AT_FDCWD, path, text, sizeof(text));
-
-        if (n == 0 || (n < 0 && n != -EFBIG) || (n > 0 && strcmp(text, "clawden-init") == 0))
-            return; /* there, or gone again */
-        (void)nanosleep(&pause, NULL);
-    }
-}
-
 int slot_client_settle(struct native_box *nb, struct error *err)
 {
-    int r;
-
     nb->settled = true; /* told once, whatever it is */
-    r = await_started(nb, err);
-    if (r >= 0 && nb->box.init_pid > 0)
-        await_init(nb->box.init_pid);
-    return r;
+    return await_started(nb, err);
 }
 
 void slot_client_finish(struct native_box *nb)
@@ -291,8 +269,6 @@ void slot_client_finish(struct native_box *nb)
         u.peak_bytes = r.max_rss_kib * 1024;
     u.tmp_is_full = r.tmp_is_full;
     nb->final = u;
-    if (r.sys)
-        (void)snprintf(nb->failure, sizeof(nb->failure), "%.511s", r.why);
     for (int i = 0; i < CG_COUNT; i++) /* the slot's, not ours to remove */
         close_fd(&nb->groups.dirs[i]);
     nb->groups.kind = CGROUP_NONE;

@@ -82,6 +82,21 @@ static void test_v2_without_memory(void **state)
     cgroup_base_done(&base);
 }
 
+/* A slot's groups have most of it already. */
+static void test_only_what_differs(void **state)
+{
+    struct temp *t = *state;
+    struct cgroup_base base = make_base(t, CGROUP_V2);
+    struct cgroup_set set = CGROUP_SET_EMPTY;
+    const struct box_limits l = {.memory_bytes = 64 << 20, .pids = 10};
+
+    assert_int_equal(cgroup_make(&base, "box-x-1", 7, &set), 0);
+    assert_int_equal(cgroup_set_limits(&set, &l, &l), 0); /* there is no file to write to: none is written */
+    assert_int_equal(cgroup_set_limits(&set, &l, &(struct box_limits){.memory_bytes = l.memory_bytes}), -ENOENT);
+    cgroup_remove(&set);
+    cgroup_base_done(&base);
+}
+
 static void test_failed_make(void **state)
 {
     struct temp *t = *state;
@@ -107,13 +122,13 @@ static void test_limits_v1(void **state)
     put(set.dirs[CG_MEMORY], "memory.limit_in_bytes", "");
     put(set.dirs[CG_PIDS], "pids.max", "");
     put(set.dirs[CG_CPU], "cpu.cfs_quota_us", "");
-    assert_int_equal(cgroup_set_limits(&set, &l), 0); /* no swap accounting: not an error */
+    assert_int_equal(cgroup_set_limits(&set, &l, NULL), 0); /* no swap accounting: not an error */
     check_file(set.dirs[CG_MEMORY], "memory.limit_in_bytes", "268435456");
     check_file(set.dirs[CG_PIDS], "pids.max", "101"); /* init is not the caller's */
     check_file(set.dirs[CG_CPU], "cpu.cfs_quota_us", "50000");
     put(set.dirs[CG_MEMORY], "memory.memsw.limit_in_bytes", "");
     put(set.dirs[CG_CPU], "cpu.cfs_quota_us", "");
-    assert_int_equal(cgroup_set_limits(&set, &(struct box_limits){.memory_bytes = 4096, .cpu_milli = 1}), 0);
+    assert_int_equal(cgroup_set_limits(&set, &(struct box_limits){.memory_bytes = 4096, .cpu_milli = 1}, NULL), 0);
     check_file(set.dirs[CG_MEMORY], "memory.memsw.limit_in_bytes", "4096");
     check_file(set.dirs[CG_CPU], "cpu.cfs_quota_us", "1000"); /* the kernel's least */
     drop(&set, &base);
@@ -132,13 +147,13 @@ static void test_limits_v2(void **state)
     put(dir, "memory.swap.max", "");
     put(dir, "pids.max", "");
     put(dir, "cpu.max", "");
-    assert_int_equal(cgroup_set_limits(&set, &l), 0);
+    assert_int_equal(cgroup_set_limits(&set, &l, NULL), 0);
     check_file(dir, "memory.max", "268435456");
     check_file(dir, "memory.swap.max", "0");
     check_file(dir, "pids.max", "101");
     check_file(dir, "cpu.max", "150000 100000");
     put(dir, "cpu.max", "");
-    assert_int_equal(cgroup_set_limits(&set, &(struct box_limits){.memory_bytes = 1}), 0);
+    assert_int_equal(cgroup_set_limits(&set, &(struct box_limits){.memory_bytes = 1}, NULL), 0);
     check_file(dir, "cpu.max", "max");
     drop(&set, &base);
 }
@@ -150,7 +165,7 @@ static void test_small_cpu_v2(void **state)
 
     assert_int_equal(cgroup_make(&base, "box-x-1", 1 << CG_CPU, &set), 0);
     put(set.dirs[CG_CPU], "cpu.max", "");
-    assert_int_equal(cgroup_set_limits(&set, &(struct box_limits){.cpu_milli = 5}), 0);
+    assert_int_equal(cgroup_set_limits(&set, &(struct box_limits){.cpu_milli = 5}, NULL), 0);
     check_file(set.dirs[CG_CPU], "cpu.max", "1000 100000");
     drop(&set, &base);
 }
@@ -162,7 +177,7 @@ static void test_no_file(void **state)
     struct cgroup_set set = CGROUP_SET_EMPTY;
 
     assert_int_equal(cgroup_make(&base, "box-x-1", 7, &set), 0);
-    assert_int_equal(cgroup_set_limits(&set, &(struct box_limits){.memory_bytes = 1}), -ENOENT);
+    assert_int_equal(cgroup_set_limits(&set, &(struct box_limits){.memory_bytes = 1}, NULL), -ENOENT);
     cgroup_remove(&set);
     cgroup_base_done(&base);
 }
@@ -279,6 +294,7 @@ int main(void)
         CLAIM_IN_TEMP("groups are made as needed and leave nothing behind", test_made_and_removed),
         CLAIM_IN_TEMP("a group without a memory limit leaves nothing behind either", test_v2_without_memory),
         CLAIM_IN_TEMP("groups that cannot all be made are not made at all", test_failed_make),
+        CLAIM_IN_TEMP("limits that are there already are not written again", test_only_what_differs),
         CLAIM_IN_TEMP("limits are written for v1", test_limits_v1),
         CLAIM_IN_TEMP("limits are written for v2", test_limits_v2),
         CLAIM_IN_TEMP("the smallest share of a processor is one the kernel takes", test_small_cpu_v2),

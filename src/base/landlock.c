@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/native/landlock.h"
+#include "base/landlock.h"
 
 #include <fcntl.h>
 #include <stddef.h>
