@@ -29,15 +29,22 @@
 
 #include "base/error.h"
 
-#define CLAIM(text, fn) {.name = (text), .test_func = (fn)}
-#define CLAIM_IN_TEMP(text, fn) \
-    {.name = (text), .test_func = (fn), .setup_func = temp_setup, .teardown_func = temp_teardown}
+#define CLAIM(text, fn)                   \
+    {                                     \
+        .name = (text), .test_func = (fn) \
+    }
+#define CLAIM_IN_TEMP(text, fn)                                      \
+    {                                                                \
+        .name = (text), .test_func = (fn), .setup_func = temp_setup, \
+        .teardown_func = temp_teardown                               \
+    }
 #define RUN_CLAIMS(group, claims) cmocka_run_group_tests_name((group), (claims), NULL, NULL)
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 /* FOR_EACH(row, rows) { ... row->field ... } */
-#define FOR_EACH(row, rows) \
-    for (__typeof__((rows)[0]) *row = (rows), *row##_end = (rows) + COUNT(rows); row != row##_end; row++)
+#define FOR_EACH(row, rows)                                                                        \
+    for (__typeof__((rows)[0]) *row = (rows), *row##_end = (rows) + COUNT(rows); row != row##_end; \
+         row++)
 
 /* Fails with words of one's own: tables say which row. */
 #define CHECK(cond, ...)           \
@@ -49,21 +56,21 @@
     CHECK(strcmp((got), (want)) == 0, "%s: got '%s', want '%s'", (row), (got), (want))
 
 /* The call fails with this code, returns -code, and its message holds `part`. */
-#define CHECK_ERR(call, err, want, part)                                                        \
-    do {                                                                                        \
-        int r_ = (call);                                                                        \
-                                                                                                \
-        CHECK(r_ < 0, "%s: succeeded (%d)", #call, r_);                                         \
-        CHECK((err).code == (want), "%s: %s (%s), want %s", #call, error_code_name((err).code), \
-              (err).msg, error_code_name(want));                                                \
-        CHECK(r_ == -(int)(want), "%s: returned %d, not -code", #call, r_);                     \
+#define CHECK_ERR(call, err, want, part)                                                          \
+    do {                                                                                          \
+        int r_ = (call);                                                                          \
+                                                                                                  \
+        CHECK(r_ < 0, "%s: succeeded (%d)", #call, r_);                                           \
+        CHECK((err).code == (want), "%s: %s (%s), want %s", #call, error_code_name((err).code),   \
+              (err).msg, error_code_name(want));                                                  \
+        CHECK(r_ == -(int)(want), "%s: returned %d, not -code", #call, r_);                       \
         CHECK(strstr((err).msg, (part)), "%s: '%s' does not say '%s'", #call, (err).msg, (part)); \
     } while (0)
-#define CHECK_OK(call, err)                                      \
-    do {                                                         \
-        int r_ = (call);                                         \
-                                                                 \
-        CHECK(r_ >= 0, "%s: %d (%s)", #call, r_, (err).msg);     \
+#define CHECK_OK(call, err)                                  \
+    do {                                                     \
+        int r_ = (call);                                     \
+                                                             \
+        CHECK(r_ >= 0, "%s: %d (%s)", #call, r_, (err).msg); \
     } while (0)
 
 /* The same for what this host cannot do. */
@@ -84,7 +91,8 @@ struct temp {
     int fd;
 };
 
-static inline int temp_remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+static inline int temp_remove_one(const char *path, const struct stat *st, int flag,
+                                  struct FTW *ftw)
 {
     (void)st;
     (void)flag;

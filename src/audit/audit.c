@@ -19,10 +19,11 @@
 #include "base/sha256.h"
 #include "base/state.h"
 
-#define FILE_NAME   "audit.jsonl"
-#define HASH_KEY    ",\"hash\":\""
-#define SUFFIX_LEN  (sizeof(HASH_KEY) - 1 + 64 + 3) /* ,"hash":"<64>"}\n: every line ends with it */
-#define FIRST_HASH  "0000000000000000000000000000000000000000000000000000000000000000"
+#define FILE_NAME  "audit.jsonl"
+#define HASH_KEY   ",\"hash\":\""
+#define SUFFIX_LEN (sizeof(HASH_KEY) - 1 + 64 + 3) /* ,"hash":"<64>"}\n: every line ends with it \
+                                                    */
+#define FIRST_HASH "0000000000000000000000000000000000000000000000000000000000000000"
 
 int audit_open(struct audit *ret, struct error *err)
 {
@@ -52,16 +53,19 @@ static int open_log(const struct audit *a, const char *name, int flags, struct e
 
     if (fd < 0)
         return error_sys(err, -errno, "audit: open '%s'", name);
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077)) {
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+        (st.st_mode & 077)) {
         (void)close(fd);
-        return error_set(err, ERR_DENIED, "audit: '%s' is not a private file of this user (0600)", name);
+        return error_set(err, ERR_DENIED, "audit: '%s' is not a private file of this user (0600)",
+                         name);
     }
     return fd;
 }
 
 /*
- * The last line lost its end (a power cut). If only the newline is missing it is whole otherwise, and the
- * chain goes on; else a new line is begun with a new chain, so that what follows can be read.
+ * The last line lost its end (a power cut). If only the newline is missing it is whole otherwise,
+ * and the chain goes on; else a new line is begun with a new chain, so that what follows can be
+ * read.
  */
 static int end_torn_line(int fd, off_t size, char hash[SHA256_HEX], struct error *err)
 {
@@ -69,7 +73,8 @@ static int end_torn_line(int fd, off_t size, char hash[SHA256_HEX], struct error
 
     if (size >= (off_t)sizeof(tail) &&
         pread(fd, tail, sizeof(tail), size - (off_t)sizeof(tail)) == (ssize_t)sizeof(tail) &&
-        memcmp(tail, HASH_KEY, sizeof(HASH_KEY) - 1) == 0 && memcmp(tail + sizeof(tail) - 2, "\"}", 2) == 0)
+        memcmp(tail, HASH_KEY, sizeof(HASH_KEY) - 1) == 0 &&
+        memcmp(tail + sizeof(tail) - 2, "\"}", 2) == 0)
         memcpy(hash, tail + sizeof(HASH_KEY) - 1, SHA256_HEX - 1);
     if (write(fd, "\n", 1) != 1)
         return error_sys(err, -errno, "audit: end the torn last line");
@@ -87,14 +92,16 @@ static int last_hash(int fd, char hash[SHA256_HEX], struct error *err)
         return 0;
     if (size < (off_t)sizeof(tail) ||
         pread(fd, tail, sizeof(tail), size - (off_t)sizeof(tail)) != (ssize_t)sizeof(tail) ||
-        memcmp(tail, HASH_KEY, sizeof(HASH_KEY) - 1) != 0 || memcmp(tail + sizeof(tail) - 3, "\"}\n", 3) != 0) {
+        memcmp(tail, HASH_KEY, sizeof(HASH_KEY) - 1) != 0 ||
+        memcmp(tail + sizeof(tail) - 3, "\"}\n", 3) != 0) {
         return end_torn_line(fd, size, hash, err);
     }
     memcpy(hash, tail + sizeof(HASH_KEY) - 1, SHA256_HEX - 1);
     return 0;
 }
 
-/* UTC without libc, which would read the time zone's file for it. Days are counted from 0000-03-01. */
+/* UTC without libc, which would read the time zone's file for it. Days are counted from 0000-03-01.
+ */
 static void put_time(struct buf *line, const struct timespec *now)
 {
     long long days = now->tv_sec / 86400 + 719468, sec = now->tv_sec % 86400;
@@ -105,8 +112,8 @@ static void put_time(struct buf *line, const struct timespec *now)
     long long year = yoe + era * 400 + (month <= 2);
 
     buf_json_key(line, "time");
-    buf_printf(line, "\"%04lld-%02lld-%02lldT%02lld:%02lld:%02lld.%03ldZ\"", year, month, day, sec / 3600,
-               sec / 60 % 60, sec % 60, now->tv_nsec / 1000000);
+    buf_printf(line, "\"%04lld-%02lld-%02lldT%02lld:%02lld:%02lld.%03ldZ\"", year, month, day,
+               sec / 3600, sec / 60 % 60, sec % 60, now->tv_nsec / 1000000);
 }
 
 static void chain(const char *prev, const char *line, size_t len, char hash[SHA256_HEX])
@@ -138,8 +145,8 @@ static void put_plain(struct buf *line, const char *text)
     buf_append(line, n ? word.data + 1 : "", n > 800 ? 800 : n);
 }
 
-static int append_text(struct audit *a, const char *event, const char *target, const struct timespec *now,
-                       struct error *err)
+static int append_text(struct audit *a, const char *event, const char *target,
+                       const struct timespec *now, struct error *err)
 {
     autoclose int fd = open_log(a, "audit.log", O_WRONLY | O_APPEND | O_CREAT, err);
     autobuf line;

@@ -3,10 +3,11 @@
 /*
  * The record of what ran: logs/audit.jsonl in the data folder, 0600, append-only.
  *
- * Each line is a JSON object whose last field is the SHA-256 of the previous line's hash followed by
- * this line without its hash field: a line that is changed, removed or put in breaks the chain from there
- * on (`clawden audit verify`). What a chain cannot show is a file cut at its end: copy the last hash
- * elsewhere if that matters. audit.log beside it has one line of tab-separated text per event (C40).
+ * Each line is a JSON object whose last field is the SHA-256 of the previous line's hash followed
+ * by this line without its hash field: a line that is changed, removed or put in breaks the chain
+ * from there on (`clawden audit verify`). What a chain cannot show is a file cut at its end: copy
+ * the last hash elsewhere if that matters. audit.log beside it has one line of tab-separated text
+ * per event (C40).
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,8 +23,8 @@ int audit_open(struct audit *ret, struct error *err);
 void audit_close(struct audit *a);
 
 /*
- * Appends one event. `fields` is the inside of a JSON object ("\"a\":1,\"b\":2"); time, event and hash
- * are added. `target` and the caller's id go to audit.log too.
+ * Appends one event. `fields` is the inside of a JSON object ("\"a\":1,\"b\":2"); time, event and
+ * hash are added. `target` and the caller's id go to audit.log too.
  */
 int audit_append(struct audit *a, const char *event, const char *target, const struct buf *fields,
                  struct error *err);

@@ -10,13 +10,14 @@
 
 #define REDACTED "[redacted]"
 
-static const char *const secret_parts[] = {"token",   "secret",     "passw",       "api_key", "apikey",
-                                           "api-key", "private_key", "private-key", "credential",
-                                           "authorization", "access_key", "access-key", "cookie"};
+static const char *const secret_parts[] = {
+    "token",      "secret",      "passw",       "api_key",    "apikey",
+    "api-key",    "private_key", "private-key", "credential", "authorization",
+    "access_key", "access-key",  "cookie"};
 /* How well-known tokens begin. */
-static const char *const secret_starts[] = {"ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "sk-",
-                                            "xoxb-", "xoxp-", "xoxa-", "AKIA", "ASIA", "eyJ", "npm_", "AIza",
-                                            "-----BEGIN"};
+static const char *const secret_starts[] = {
+    "ghp_",  "gho_",  "ghs_", "ghu_", "github_pat_", "glpat-", "sk-",  "xoxb-",
+    "xoxp-", "xoxa-", "AKIA", "ASIA", "eyJ",         "npm_",   "AIza", "-----BEGIN"};
 
 static bool contains(const char *text, unsigned long len, const char *part)
 {
@@ -38,7 +39,8 @@ bool redact_is_secret_name(const char *name, unsigned long len)
 
 static bool is_name_byte(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
 }
 
 static bool is_alnum(char c)
@@ -46,7 +48,8 @@ static bool is_alnum(char c)
     return is_name_byte(c) && c != '_' && c != '-' && c != '.';
 }
 
-/* Does a token of known shape begin here? It starts the word or stands behind no letter or digit. */
+/* Does a token of known shape begin here? It starts the word or stands behind no letter or digit.
+ */
 static bool is_token(const char *word, const char *p)
 {
     if (p != word && is_alnum(p[-1]))
@@ -77,7 +80,8 @@ static bool ends_secret_name(const char *word, const char *p)
 /* How much of the word may be seen: up to the first thing that looks like a secret. */
 static unsigned long seen_length(const char *before, const char *word)
 {
-    if (before && before[0] == '-' && !strchr(before, '=') && redact_is_secret_name(before, strlen(before)))
+    if (before && before[0] == '-' && !strchr(before, '=') &&
+        redact_is_secret_name(before, strlen(before)))
         return 0;
     if (contains(word, strlen(word), "bearer "))
         return 0;
@@ -90,7 +94,8 @@ static unsigned long seen_length(const char *before, const char *word)
     return strlen(word);
 }
 
-/* user:password@ behind the :// at s: where the password begins and ends. A number there is a port. */
+/* user:password@ behind the :// at s: where the password begins and ends. A number there is a port.
+ */
 static bool find_password(const char *s, const char **ret_from, const char **ret_to)
 {
     const char *end = s + strcspn(s, " \t\n\r\"'<>"), *colon, *at = NULL, *next = strstr(s, "://");

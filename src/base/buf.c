@@ -88,11 +88,16 @@ void buf_printf(struct buf *b, const char *fmt, ...)
     b->len += (size_t)n;
 }
 
-/* Length of the valid UTF-8 sequence at s (1-4), or 0. Surrogates and overlong forms are invalid. */
+/* Length of the valid UTF-8 sequence at s (1-4), or 0. Surrogates and overlong forms are invalid.
+ */
 static size_t utf8_len(const unsigned char *s, size_t n)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t want = s[0] < 0x80 ? 1 : (s[0] >> 5) == 6 ? 2 : (s[0] >> 4) == 14 ? 3 : (s[0] >> 3) == 30 ? 4 : 0;
+    size_t want = s[0] < 0x80         ? 1
+                  : (s[0] >> 5) == 6  ? 2
+                  : (s[0] >> 4) == 14 ? 3
+                  : (s[0] >> 3) == 30 ? 4
+                                      : 0;
     uint32_t c;
 
     if (want <= 1)

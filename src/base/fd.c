@@ -143,8 +143,10 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *fds, size_t max_fds)
         char space[CMSG_SPACE(FD_PASS_MAX * sizeof(int))];
     } u;
     struct iovec iov = {.iov_base = data, .iov_len = size};
-    struct msghdr m = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = u.space, .msg_controllen = sizeof(u.space)};
+    struct msghdr m = {.msg_iov = &iov,
+                       .msg_iovlen = 1,
+                       .msg_control = u.space,
+                       .msg_controllen = sizeof(u.space)};
     size_t have = 0;
     ssize_t n;
 

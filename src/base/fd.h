@@ -21,7 +21,7 @@ int fd_write_text(int dirfd, const char *name, const char *text);
 int fd_send(int sock, const void *data, size_t len, const int *fds, size_t n_fds);
 /*
  * Receives one message: its length (0 = the peer is gone), with the descriptors that came along in
- * fds and -1 in the rest. A message or a list of descriptors that does not fit is -EMSGSIZE; nothing
- * of it is kept open.
+ * fds and -1 in the rest. A message or a list of descriptors that does not fit is -EMSGSIZE;
+ * nothing of it is kept open.
  */
 ssize_t fd_recv(int sock, void *data, size_t size, int *fds, size_t max_fds);

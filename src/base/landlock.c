@@ -69,7 +69,8 @@ long landlock_restrict(int abi, const char *workspace, bool writable)
 {
     static const char *const scratch[] = {"/tmp", "/var/tmp", "/run", "/dev/shm"};
     const uint64_t all = handled(abi), read = FS_EXECUTE | FS_READ_FILE | FS_READ_DIR;
-    /* Devices and /proc: existing files may be written (null, own comm), nothing made or removed. */
+    /* Devices and /proc: existing files may be written (null, own comm), nothing made or removed.
+     */
     const uint64_t kernel = read | FS_WRITE_FILE | (all & (FS_TRUNCATE | FS_IOCTL_DEV));
     struct ruleset_attr attr = {.fs = all, .scoped = abi >= 6 ? SCOPE_ALL : 0};
     size_t size = abi >= 6 ? sizeof(attr) : abi >= 4 ? 16 : 8;

@@ -55,7 +55,8 @@ static bool is_c1(const char *p, const char *start)
     if (p - back < start)
         return true;
     c = (unsigned char)p[-back];
-    return !((c >= 0xc3 && c < 0xe0 && back == 1) || (c >= 0xe0 && c < 0xf0 && back <= 2) || (c >= 0xf0 && back <= 3));
+    return !((c >= 0xc3 && c < 0xe0 && back == 1) || (c >= 0xe0 && c < 0xf0 && back <= 2) ||
+             (c >= 0xf0 && back <= 3));
 }
 
 /* A message may quote what a box wrote: control bytes never reach the terminal as they are. */

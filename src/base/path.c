@@ -36,7 +36,8 @@ int path_open(int dirfd, const char *path, int flags, mode_t mode, enum path_pol
         .resolve = resolve_flags(policy),
     };
 
-    /* EAGAIN: something was renamed while the kernel walked. A few tries, then it is the caller's. */
+    /* EAGAIN: something was renamed while the kernel walked. A few tries, then it is the caller's.
+     */
     for (int i = 0; i < 16; i++) {
         long fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 

@@ -17,8 +17,8 @@
 #include "base/path.h"
 
 /*
- * The home folder of this user without NSS, which a static program cannot load: $HOME, else the line
- * of /etc/passwd.
+ * The home folder of this user without NSS, which a static program cannot load: $HOME, else the
+ * line of /etc/passwd.
  */
 static const char *home_dir(char *text, size_t size)
 {
@@ -53,7 +53,8 @@ static int put_path(char *path, size_t size, const char *base, const char *rest,
     int n = snprintf(path, size, "%s%s", base, rest);
 
     if (n < 0 || (size_t)n >= size)
-        return error_set(err, ERR_TOO_LARGE, "the path of ClawDen's folder has %d bytes: at most %zu", n, size - 1);
+        return error_set(err, ERR_TOO_LARGE,
+                         "the path of ClawDen's folder has %d bytes: at most %zu", n, size - 1);
     return 0;
 }
 
@@ -106,10 +107,11 @@ static int open_own(const char *path, struct error *err)
     if (fstat(fd, &st) < 0)
         return error_sys(err, -errno, "look at folder '%s'", path);
     if (st.st_uid != geteuid() || (st.st_mode & 077))
-        return error_set(err, ERR_DENIED,
-                         "folder '%s' belongs to uid %u with mode %04o: it must be yours and closed to others "
-                         "(chmod 700)",
-                         path, (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
+        return error_set(
+            err, ERR_DENIED,
+            "folder '%s' belongs to uid %u with mode %04o: it must be yours and closed to others "
+            "(chmod 700)",
+            path, (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
     return TAKE_FD(fd);
 }
 

@@ -42,22 +42,41 @@ static inline long sys6(long nr, long a, long b, long c, long d, long e, long f)
 
 #define SYS_PICK(_1, _2, _3, _4, _5, _6, _7, name, ...) name
 #define SYS_L(x)                                        ((long)(x))
-#define sys_call0(n)                   sys6(n, 0, 0, 0, 0, 0, 0)
-#define sys_call1(n, a)                sys6(n, SYS_L(a), 0, 0, 0, 0, 0)
-#define sys_call2(n, a, b)             sys6(n, SYS_L(a), SYS_L(b), 0, 0, 0, 0)
-#define sys_call3(n, a, b, c)          sys6(n, SYS_L(a), SYS_L(b), SYS_L(c), 0, 0, 0)
-#define sys_call4(n, a, b, c, d)       sys6(n, SYS_L(a), SYS_L(b), SYS_L(c), SYS_L(d), 0, 0)
-#define sys_call5(n, a, b, c, d, e)    sys6(n, SYS_L(a), SYS_L(b), SYS_L(c), SYS_L(d), SYS_L(e), 0)
-#define sys_call6(n, a, b, c, d, e, f) sys6(n, SYS_L(a), SYS_L(b), SYS_L(c), SYS_L(d), SYS_L(e), SYS_L(f))
+#define sys_call0(n)                                    sys6(n, 0, 0, 0, 0, 0, 0)
+#define sys_call1(n, a)                                 sys6(n, SYS_L(a), 0, 0, 0, 0, 0)
+#define sys_call2(n, a, b)                              sys6(n, SYS_L(a), SYS_L(b), 0, 0, 0, 0)
+#define sys_call3(n, a, b, c)                           sys6(n, SYS_L(a), SYS_L(b), SYS_L(c), 0, 0, 0)
+#define sys_call4(n, a, b, c, d)                        sys6(n, SYS_L(a), SYS_L(b), SYS_L(c), SYS_L(d), 0, 0)
+#define sys_call5(n, a, b, c, d, e)                     sys6(n, SYS_L(a), SYS_L(b), SYS_L(c), SYS_L(d), SYS_L(e), 0)
+#define sys_call6(n, a, b, c, d, e, f) \
+    sys6(n, SYS_L(a), SYS_L(b), SYS_L(c), SYS_L(d), SYS_L(e), SYS_L(f))
 /* sys_call(__NR_write, fd, data, len): as many arguments as the call has. */
-#define sys_call(...)                                                                            \
-    SYS_PICK(__VA_ARGS__, sys_call6, sys_call5, sys_call4, sys_call3, sys_call2, sys_call1, sys_call0) \
+#define sys_call(...)                                                                       \
+    SYS_PICK(__VA_ARGS__, sys_call6, sys_call5, sys_call4, sys_call3, sys_call2, sys_call1, \
+             sys_call0)                                                                     \
     (__VA_ARGS__)
 
+static inline unsigned long sys_length(const char *s)
+{
+    unsigned long n = 0;
+
+    while (s[n])
+        n++;
+    return n;
+}
+
+/* Closes *fd if it is open, and marks it closed. */
+static inline void sys_close_fd(int *fd)
+{
+    if (*fd >= 0)
+        sys_call(__NR_close, *fd);
+    *fd = -1;
+}
+
 /*
- * clone3 whose child runs fn(arg) on the stack given in `args` and ends with fn's result; the parent
- * gets the pid. Without a stack in `args` (no CLONE_VM) the child gets a copy of this one and does
- * the same.
+ * clone3 whose child runs fn(arg) on the stack given in `args` and ends with fn's result; the
+ * parent gets the pid. Without a stack in `args` (no CLONE_VM) the child gets a copy of this one
+ * and does the same.
  */
 static inline long sys_clone_call(void *args, unsigned long size, int (*fn)(void *), void *arg)
 {
@@ -103,7 +122,8 @@ static inline long sys_clone_call(void *args, unsigned long size, int (*fn)(void
 #endif
 }
 
-/* The same with clone(2), for flags that it can carry; the child runs on the stack that ends at top. */
+/* The same with clone(2), for flags that it can carry; the child runs on the stack that ends at
+ * top. */
 static inline long sys_clone_on(unsigned long flags, void *top, int (*fn)(void *), void *arg)
 {
 #if defined(__x86_64__)
@@ -124,8 +144,8 @@ static inline long sys_clone_on(unsigned long flags, void *top, int (*fn)(void *
                      "syscall\n\t"
                      "1:"
                      : "=a"(ret)
-                     : "a"((long)__NR_clone), "D"(flags), "S"(top), "d"(0L), "r"(r10), "r"(r8), "r"(r12),
-                       "r"(r13)
+                     : "a"((long)__NR_clone), "D"(flags), "S"(top), "d"(0L), "r"(r10), "r"(r8),
+                       "r"(r12), "r"(r13)
                      : "rcx", "r11", "memory");
     return ret;
 #elif defined(__aarch64__)

@@ -33,7 +33,8 @@ static int read_scaled(const char *s, uint64_t factor, uint64_t *ret, const char
             }
         if (s == first)
             return -EINVAL;
-        if (__builtin_add_overflow(value, (uint64_t)((unsigned __int128)part * factor / whole), &value))
+        if (__builtin_add_overflow(value, (uint64_t)((unsigned __int128)part * factor / whole),
+                                   &value))
             return -ERANGE;
     }
     *ret = value;
@@ -67,7 +68,7 @@ static int parse_united(const char *s, const struct unit *units, uint64_t *ret)
 int units_parse_duration(const char *s, uint64_t *ret_usec)
 {
     static const struct unit units[] = {
-        {"", 1000000},         {"s", 1000000},          {"ms", 1000}, {"m", 60000000},
+        {"", 1000000},        {"s", 1000000},        {"ms", 1000}, {"m", 60000000},
         {"h", 3600000000ULL}, {"d", 86400000000ULL}, {0}};
     uint64_t usec;
     int r = parse_united(s, units, &usec);
@@ -82,11 +83,21 @@ int units_parse_duration(const char *s, uint64_t *ret_usec)
 
 int units_parse_size(const char *s, uint64_t *ret_bytes)
 {
-    static const struct unit units[] = {
-        {"", 1 << 20},         {"b", 1},         {"k", 1 << 10},      {"kb", 1 << 10},
-        {"m", 1 << 20},        {"mb", 1 << 20},  {"g", 1 << 30},      {"gb", 1 << 30},
-        {"t", 1ULL << 40},     {"tb", 1ULL << 40}, {"kib", 1 << 10}, {"mib", 1 << 20},
-        {"gib", 1 << 30},      {"tib", 1ULL << 40}, {0}};
+    static const struct unit units[] = {{"", 1 << 20},
+                                        {"b", 1},
+                                        {"k", 1 << 10},
+                                        {"kb", 1 << 10},
+                                        {"m", 1 << 20},
+                                        {"mb", 1 << 20},
+                                        {"g", 1 << 30},
+                                        {"gb", 1 << 30},
+                                        {"t", 1ULL << 40},
+                                        {"tb", 1ULL << 40},
+                                        {"kib", 1 << 10},
+                                        {"mib", 1 << 20},
+                                        {"gib", 1 << 30},
+                                        {"tib", 1ULL << 40},
+                                        {0}};
     uint64_t bytes;
     int r = parse_united(s, units, &bytes);
 
@@ -130,7 +141,8 @@ int units_parse_count(const char *s, uint64_t max, uint64_t *ret)
 
 const char *units_format_size(uint64_t bytes, char *text, size_t size)
 {
-    static const struct unit units[] = {{"t", 1ULL << 40}, {"g", 1 << 30}, {"m", 1 << 20}, {"k", 1 << 10}};
+    static const struct unit units[] = {
+        {"t", 1ULL << 40}, {"g", 1 << 30}, {"m", 1 << 20}, {"k", 1 << 10}};
 
     for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
         uint64_t f = units[i].factor;

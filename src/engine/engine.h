@@ -95,22 +95,22 @@ enum box_event_kind { BOX_STARTED, BOX_FAILED, BOX_EXITED, BOX_GONE };
 
 struct box_event {
     enum box_event_kind kind;
-    int pty_fd;         /* BOX_STARTED: the terminal, owned by the receiver, or -1 */
-    int sys;            /* BOX_FAILED: errno */
-    const char *at;     /* BOX_FAILED: what could not be done */
-    int status;         /* BOX_EXITED: wait status */
+    int pty_fd;     /* BOX_STARTED: the terminal, owned by the receiver, or -1 */
+    int sys;        /* BOX_FAILED: errno */
+    const char *at; /* BOX_FAILED: what could not be done */
+    int status;     /* BOX_EXITED: wait status */
 };
 
 /* Counters of a box; fields that the host cannot tell are 0. */
 struct box_usage {
     uint64_t cpu_usec;
     uint64_t peak_bytes;
-    uint64_t memory_bytes;   /* now */
-    uint32_t pids;           /* now */
-    uint64_t oom_kills;      /* processes the kernel killed for memory */
-    uint64_t forks_refused;  /* by the pids limit */
-    bool peak_is_whole_box;  /* else the largest single process */
-    bool tmp_is_full;        /* the scratch space was full at the end */
+    uint64_t memory_bytes;  /* now */
+    uint32_t pids;          /* now */
+    uint64_t oom_kills;     /* processes the kernel killed for memory */
+    uint64_t forks_refused; /* by the pids limit */
+    bool peak_is_whole_box; /* else the largest single process */
+    bool tmp_is_full;       /* the scratch space was full at the end */
 };
 
 struct box {
@@ -129,7 +129,8 @@ struct engine_ops {
     int (*start)(const struct box_spec *spec, struct box **ret, struct error *err);
     /* Asks init to run a command; its events arrive on control_fd. */
     int (*exec)(struct box *b, const struct box_exec *what, struct error *err);
-    /* Waits until init is there: control_fd, init_pid and belts are known from here on. exec() does it too. */
+    /* Waits until init is there: control_fd, init_pid and belts are known from here on. exec() does
+     * it too. */
     int (*settle)(struct box *b, struct error *err);
     /* Reads one event; blocks if none is there. */
     int (*next_event)(struct box *b, struct box_event *ret, struct error *err);

@@ -3,9 +3,9 @@
 /*
  * One direction of a byte stream between the caller and a box.
  *
- * A box never gets the caller's own file, pipe or terminal as a descriptor: through /proc/self/fd it
- * could open it again, against its direction, with more rights than it was given. It gets a pipe of its
- * own (or a terminal), and we carry the bytes. Only /dev/null passes as it is.
+ * A box never gets the caller's own file, pipe or terminal as a descriptor: through /proc/self/fd
+ * it could open it again, against its direction, with more rights than it was given. It gets a pipe
+ * of its own (or a terminal), and we carry the bytes. Only /dev/null passes as it is.
  */
 #include <poll.h>
 #include <stdbool.h>
@@ -16,15 +16,18 @@
 struct tty_filter;
 
 struct relay {
-    int from, to;   /* -1: this end is done */
+    int from, to; /* -1: this end is done */
     bool own_from, own_to;
-    char *data;     /* LIMIT_RELAY_CHUNK bytes, made on first use */
+    char *data; /* LIMIT_RELAY_CHUNK bytes, made on first use */
     uint32_t start, end;
-    uint64_t bytes; /* carried so far */
+    uint64_t bytes;            /* carried so far */
     struct tty_filter *filter; /* what goes to a terminal, or NULL */
 };
 
-#define RELAY_EMPTY {.from = -1, .to = -1}
+#define RELAY_EMPTY          \
+    {                        \
+        .from = -1, .to = -1 \
+    }
 
 /* May this descriptor of the caller's be handed to a box as it is? */
 bool relay_can_pass(int fd);

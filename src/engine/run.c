@@ -21,11 +21,11 @@
 #include "engine/relay.h"
 #include "engine/tty.h"
 
-#define FIRST_TICK_USEC 4000    /* a bomb goes off at once */
-#define TICK_USEC       20000   /* how often limits are looked at */
-#define SLOW_TICK_USEC  100000  /* when the kernel keeps the hard ones */
-#define GRACE_USEC      2000000 /* between a signal passed on and the kill that follows it */
-#define DRAIN_USEC      500000  /* for the output of a killed command, if nobody takes it */
+#define FIRST_TICK_USEC 4000        /* a bomb goes off at once */
+#define TICK_USEC       20000       /* how often limits are looked at */
+#define SLOW_TICK_USEC  100000      /* when the kernel keeps the hard ones */
+#define GRACE_USEC      2000000     /* between a signal passed on and the kill that follows it */
+#define DRAIN_USEC      500000      /* for the output of a killed command, if nobody takes it */
 #define DISK_FLOOR      (64u << 20) /* free space that a box may not take from its file system */
 #define THROTTLE_WINDOW 100000
 
@@ -38,8 +38,8 @@ struct run {
     struct relay relays[N_STREAMS];
     int inner[3]; /* the box's ends, closed once init has them */
     struct tty_filter filters[N_STREAMS];
-    int pty;      /* the box's terminal, or -1 */
-    bool over;    /* the command has ended, or the box is gone */
+    int pty;   /* the box's terminal, or -1 */
+    bool over; /* the command has ended, or the box is gone */
     bool killed;
     uint64_t begun, deadline, kill_at, next_tick;
     uint64_t disk_free_at_start;
@@ -194,7 +194,8 @@ static void throttle(struct run *run, const struct box_usage *u, uint64_t now)
     if (!milli || run->box->grades[LIMIT_CPU] != GRADE_SUPERVISED || run->pty >= 0)
         return;
     /* CPU time can seem to shrink: that of children nobody waits for is dropped. */
-    if (u->cpu_usec < run->window_cpu || (now - run->window_begun >= 10 * THROTTLE_WINDOW && !run->stopped)) {
+    if (u->cpu_usec < run->window_cpu ||
+        (now - run->window_begun >= 10 * THROTTLE_WINDOW && !run->stopped)) {
         run->window_begun = now;
         run->window_cpu = u->cpu_usec;
     }
@@ -327,7 +328,9 @@ static void move_streams(struct run *run, const struct pollfd *polled)
     for (int i = 0; i < N_STREAMS; i++) {
         struct relay *r = &run->relays[i];
         uint64_t done = output_so_far(run);
-        uint64_t allowance = i == STREAM_IN || !limit ? UINT64_MAX : done >= limit ? 0 : limit - done;
+        uint64_t allowance = i == STREAM_IN || !limit ? UINT64_MAX
+                             : done >= limit          ? 0
+                                                      : limit - done;
 
         if (!polled[i].revents)
             continue;
@@ -394,7 +397,8 @@ static void follow(struct run *run, struct error *err)
     while (!relay_is_done(&run->relays[STREAM_OUT]) || !relay_is_done(&run->relays[STREAM_ERR])) {
         relay_done(&run->relays[STREAM_IN]);
         turn(run, &waiting, now_usec() + TICK_USEC, err);
-        /* A reader that does not read holds up a command that ended by itself, never one that was killed. */
+        /* A reader that does not read holds up a command that ended by itself, never one that was
+         * killed. */
         if (got_signal || (run->killed && now_usec() - ended > DRAIN_USEC))
             break;
     }
@@ -467,7 +471,8 @@ static int begin(struct run *run, struct error *err)
         return r;
     for (int i = 0; i < 3; i++)
         close_fd(&run->inner[i]);
-    /* Nothing here is anybody else's business from now on; before, /proc had to be writable to us. */
+    /* Nothing here is anybody else's business from now on; before, /proc had to be writable to us.
+     */
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     return 0;
 }

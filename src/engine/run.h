@@ -11,24 +11,26 @@ struct error;
 struct run_request {
     const struct engine_ops *engine;
     const struct box_spec *spec;
-    const struct box_exec *exec; /* its stdio are the caller's descriptors; what init gets is decided here */
-    bool terminal;               /* stdin and stdout are a terminal: give the box one of its own */
+    const struct box_exec
+        *exec;     /* its stdio are the caller's descriptors; what init gets is decided here */
+    bool terminal; /* stdin and stdout are a terminal: give the box one of its own */
     /* Called once the box is there, before the command runs (audit); may refuse. */
     int (*on_box)(void *arg, struct box *b, struct error *err);
     void *arg;
 };
 
 struct run_result {
-    bool started;            /* the command was executed */
-    int exec_sys;            /* not started: why */
+    bool started; /* the command was executed */
+    int exec_sys; /* not started: why */
     const char *exec_at;
-    int status;              /* wait status of the command; SIGKILL if it was killed */
-    enum limit_kind limit;   /* which limit ended it */
+    int status;            /* wait status of the command; SIGKILL if it was killed */
+    enum limit_kind limit; /* which limit ended it */
     uint64_t limit_value, observed;
-    int signal;              /* a signal that we passed on ended it, or 0 */
+    int signal; /* a signal that we passed on ended it, or 0 */
     uint64_t wall_usec;
     struct box_usage usage;
-    uint64_t output_bytes;   /* what the command wrote to stdout and stderr, as far as we carried it */
+    uint64_t
+        output_bytes; /* what the command wrote to stdout and stderr, as far as we carried it */
     bool output_counted;
     enum grade grades[LIMIT_KINDS];
     uint32_t belts;

@@ -50,7 +50,8 @@ void tty_set_size(int fd, uint16_t rows, uint16_t cols)
     (void)ioctl(fd, TIOCSWINSZ, &w);
 }
 
-/* ESC followed by one of these opens a string that ends with BEL or ESC \. ESC k: screen's title. */
+/* ESC followed by one of these opens a string that ends with BEL or ESC \. ESC k: screen's title.
+ */
 static bool opens_string(unsigned char c)
 {
     return c == ']' || c == 'P' || c == 'X' || c == '^' || c == '_' || c == 'k';
@@ -126,12 +127,14 @@ static void step_c2(struct tty_filter *f, struct out *o, unsigned char c)
     }
 }
 
-/* Sequences that begin with ESC and end with one byte. Intermediate bytes: only those of G0-G3 and #. */
+/* Sequences that begin with ESC and end with one byte. Intermediate bytes: only those of G0-G3 and
+ * #. */
 static void step_escape(struct tty_filter *f, struct out *o, unsigned char c)
 {
     if (c == 033) {
         enter(f, TTY_ESC);
-    } else if (c < 0x20) { /* a terminal obeys it and waits on: so do we, but a line end ends the doubt */
+    } else if (c < 0x20) { /* a terminal obeys it and waits on: so do we, but a line end ends the
+                              doubt */
         if (c == '\n' || c == '\r') {
             enter(f, TTY_TEXT);
             put(o, c);

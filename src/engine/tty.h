@@ -2,7 +2,8 @@
 #pragma once
 /*
  * The caller's terminal while a box uses it: raw mode and its way back, the window's size, and a
- * filter for what a box prints. The box has a terminal of its own; bytes are carried between the two.
+ * filter for what a box prints. The box has a terminal of its own; bytes are carried between the
+ * two.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,8 +18,9 @@ void tty_set_size(int fd, uint16_t rows, uint16_t cols);
 /*
  * Takes out of a stream the sequences with which a program talks to the terminal rather than to its
  * reader: OSC (clipboard, title, links), DCS, APC, PM, SOS, window reports, character set and reset
- * commands, every C1 control. Colours, cursor movement and the rest of CSI pass. A sequence passes only when
- * it is complete and known; whatever it is not sure about it drops. State is kept across calls.
+ * commands, every C1 control. Colours, cursor movement and the rest of CSI pass. A sequence passes
+ * only when it is complete and known; whatever it is not sure about it drops. State is kept across
+ * calls.
  */
 struct tty_filter {
     enum { TTY_TEXT, TTY_ESC, TTY_CSI, TTY_STRING, TTY_STRING_ESC, TTY_STRING_C2, TTY_C2 } state;

@@ -3,15 +3,15 @@
  * clawden-init: process 1 of a box.
  *
  * Theory of operation. Started by execveat from a sealed memfd with nothing open but /dev/null on
- * 0-2 and its control socket on 3; the belts of the box are already on it (no capabilities, seccomp), so
- * it can do no more than the commands it starts, which get Landlock on top. It waits for messages (wire/wire.h)
- * and for children. A command is started with a vfork-style clone: the child shares this memory until
- * it execs, so a failure is simply left in `failure` for the parent to read. When the control socket
- * closes, init exits and the kernel kills everything in the box with it; so does the end of a
- * one-shot command.
+ * 0-2 and its control socket on 3; the belts of the box are already on it (no capabilities,
+ * seccomp), so it can do no more than the commands it starts, which get Landlock on top. It waits
+ * for messages (wire/wire.h) and for children. A command is started with a vfork-style clone: the
+ * child shares this memory until it execs, so a failure is simply left in `failure` for the parent
+ * to read. When the control socket closes, init exits and the kernel kills everything in the box
+ * with it; so does the end of a one-shot command.
  *
- * No libc: a glibc start costs more than the rest of the box, and an idle init must cost the machine
- * a few pages only.
+ * No libc: a glibc start costs more than the rest of the box, and an idle init must cost the
+ * machine a few pages only.
  */
 #include <asm/ioctls.h>
 #include <asm/termbits.h>
@@ -101,26 +101,10 @@ void *memcpy(void *to, const void *from, size_t n)
     return to;
 }
 
-static size_t text_len(const char *s)
-{
-    size_t n = 0;
-
-    while (s[n])
-        n++;
-    return n;
-}
-
 static __attribute__((noreturn)) void end(int status)
 {
     for (;;)
         sys_call(__NR_exit_group, status);
-}
-
-static void close_if(int *fd)
-{
-    if (*fd >= 0)
-        sys_call(__NR_close, *fd);
-    *fd = -1;
 }
 
 static void send_reply(struct wire_reply *r, int fd)
@@ -166,7 +150,7 @@ static long exec_in_path(const char *name)
         if ((*e)[0] == 'P' && (*e)[1] == 'A' && (*e)[2] == 'T' && (*e)[3] == 'H' && (*e)[4] == '=')
             path = *e + 5;
     for (;;) {
-        size_t n = 0, m = text_len(name);
+        size_t n = 0, m = sys_length(name);
 
         while (path[n] && path[n] != ':')
             n++;
@@ -254,7 +238,7 @@ static int place_words(const struct wire_exec *x, char *text)
             cmd.workspace = text + at;
         else
             cmd.argv[i < x->argc ? i : i + 1] = text + at;
-        at += text_len(text + at) + 1;
+        at += sys_length(text + at) + 1;
     }
     return 0;
 }
@@ -286,8 +270,8 @@ static void start_child(void)
 
     failure.sys = 0;
     /* clone, not clone3: that is closed to everything in the box, init included. */
-    pid = sys_clone_on(CLONE_VM | CLONE_VFORK | SIGCHLD, scratch.stack + sizeof(scratch.stack), child_main,
-                       NULL);
+    pid = sys_clone_on(CLONE_VM | CLONE_VFORK | SIGCHLD, scratch.stack + sizeof(scratch.stack),
+                       child_main, NULL);
     sys_call(__NR_madvise, &scratch, sizeof(scratch), MADV_DONTNEED);
     if (pid < 0) {
         reply_failed((int)-pid, WIRE_AT_FORK);
@@ -310,7 +294,8 @@ static void on_exec(const struct wire_exec *x, int *fds)
     long text;
     int r;
 
-    cmd = (struct command){.master = -1, .slave = -1, .flags = x->flags, .landlock = (int)x->landlock};
+    cmd = (struct command){
+        .master = -1, .slave = -1, .flags = x->flags, .landlock = (int)x->landlock};
     for (int i = 0; i < WIRE_FD_COUNT; i++)
         cmd.fds[i] = fds[i];
     text = x->bytes > LIMIT_ARG_BYTES + 2 * LIMIT_PATH ? -7 : map(x->bytes, 0, fds[WIRE_FD_ARGS]);
@@ -323,9 +308,9 @@ static void on_exec(const struct wire_exec *x, int *fds)
         start_child();
     }
     for (int i = 0; i < WIRE_FD_COUNT; i++)
-        close_if(&cmd.fds[i]);
-    close_if(&cmd.master);
-    close_if(&cmd.slave);
+        sys_close_fd(&cmd.fds[i]);
+    sys_close_fd(&cmd.master);
+    sys_close_fd(&cmd.slave);
     if (text > 0)
         sys_call(__NR_munmap, text, x->bytes);
 }
@@ -352,14 +337,15 @@ static void on_message(void)
     if (m.controllen >= 16 && c.type == SOCKET_SCM_RIGHTS)
         for (size_t i = 0; i < (c.len - 16) / sizeof(int) && i < WIRE_FD_COUNT; i++)
             fds[i] = c.fds[i];
-    if (n == sizeof(struct wire_exec) && msg.type == WIRE_EXEC && fds[WIRE_FD_ARGS] >= 0 && !cmd.pid) {
+    if (n == sizeof(struct wire_exec) && msg.type == WIRE_EXEC && fds[WIRE_FD_ARGS] >= 0 &&
+        !cmd.pid) {
         on_exec(&msg.exec, fds);
         return;
     }
     if (n == sizeof(struct wire_signal) && msg.type == WIRE_SIGNAL && cmd.pid > 0)
         sys_call(__NR_kill, -cmd.pid, msg.signal.signal);
     for (int i = 0; i < WIRE_FD_COUNT; i++)
-        close_if(&fds[i]);
+        sys_close_fd(&fds[i]);
 }
 
 static void reap(int signals)
@@ -397,9 +383,10 @@ static void be_first_to_go(void)
 }
 
 /*
- * The other use of this program: outside a box, waiting beside the one who made it. When that process is
- * gone, even by SIGKILL, the box's empty cgroups are still there, and somebody has to take them away.
- * Descriptor 3 is a pipe that ends with the maker, 4 and up are the folders, argv[1] the name in them.
+ * The other use of this program: outside a box, waiting beside the one who made it. When that
+ * process is gone, even by SIGKILL, the box's empty cgroups are still there, and somebody has to
+ * take them away. Descriptor 3 is a pipe that ends with the maker, 4 and up are the folders,
+ * argv[1] the name in them.
  */
 static __attribute__((noreturn)) void sweep_after(const char *name)
 {
@@ -411,7 +398,8 @@ static __attribute__((noreturn)) void sweep_after(const char *name)
     while (sys_call(__NR_read, 3, &byte, 1) == -4)
         ;
     for (int fd = 4; fd < 8; fd++) {
-        for (int i = 0; i < 400 && sys_call(__NR_unlinkat, fd, name, AT_REMOVEDIR) == -16; i++) /* EBUSY */
+        for (int i = 0; i < 400 && sys_call(__NR_unlinkat, fd, name, AT_REMOVEDIR) == -16;
+             i++) /* EBUSY */
             sys_call(__NR_nanosleep, &pause, 0);
         sys_call(__NR_unlinkat, fd, "../clawden", AT_REMOVEDIR); /* refused while anybody uses it */
     }
@@ -440,7 +428,8 @@ __attribute__((noreturn, used)) void init_main(long *stack)
 }
 
 #if defined(__x86_64__)
-__asm__(".globl _start\n_start:\n\txor %ebp, %ebp\n\tmov %rsp, %rdi\n\tand $-16, %rsp\n\tcall init_main\n");
+__asm__(".globl _start\n_start:\n\txor %ebp, %ebp\n\tmov %rsp, %rdi\n\tand $-16, %rsp\n\tcall "
+        "init_main\n");
 #else
 __asm__(".globl _start\n_start:\n\tmov x29, #0\n\tmov x30, #0\n\tmov x0, sp\n\tbl init_main\n");
 #endif

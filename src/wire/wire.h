@@ -13,28 +13,37 @@
 enum wire_type {
     WIRE_EXEC = 1, /* to init: struct wire_exec + fds */
     WIRE_SIGNAL,   /* to init: struct wire_signal */
-    WIRE_STARTED,  /* from init: struct wire_reply, with the pty's other end; only if one was asked for */
+    WIRE_STARTED,  /* from init: struct wire_reply, with the pty's other end; only if one was asked
+                      for */
     WIRE_FAILED,   /* from init: the command could not be executed; .sys and .at say why */
     WIRE_EXITED,   /* from init: .status is the wait status */
 };
 
 enum wire_flags {
-    WIRE_PTY = 1,      /* give the command a terminal of the box's own */
-    WIRE_ONE_SHOT = 2, /* when the command ends, so does the box */
+    WIRE_PTY = 1,       /* give the command a terminal of the box's own */
+    WIRE_ONE_SHOT = 2,  /* when the command ends, so does the box */
     WIRE_READ_ONLY = 4, /* the workspace is */
 };
 
-enum wire_at { WIRE_AT_ARGS = 1, WIRE_AT_PTY, WIRE_AT_CHDIR, WIRE_AT_EXEC, WIRE_AT_FORK, WIRE_AT_LANDLOCK };
+enum wire_at {
+    WIRE_AT_ARGS = 1,
+    WIRE_AT_PTY,
+    WIRE_AT_CHDIR,
+    WIRE_AT_EXEC,
+    WIRE_AT_FORK,
+    WIRE_AT_LANDLOCK
+};
 
 /* Descriptors that come with WIRE_EXEC, in this order; a pty needs only the first. */
 enum wire_fd { WIRE_FD_ARGS, WIRE_FD_STDIN, WIRE_FD_STDOUT, WIRE_FD_STDERR, WIRE_FD_COUNT };
 
 struct wire_exec {
     uint32_t type, flags;
-    uint32_t argc, envc;  /* strings in the memfd: argc words, envc variables, start folder, workspace */
-    uint64_t bytes;       /* its length */
-    uint16_t rows, cols;  /* of the pty */
-    uint32_t landlock;    /* ABI to use, 0: none */
+    uint32_t argc,
+        envc;       /* strings in the memfd: argc words, envc variables, start folder, workspace */
+    uint64_t bytes; /* its length */
+    uint16_t rows, cols; /* of the pty */
+    uint32_t landlock;   /* ABI to use, 0: none */
 };
 
 struct wire_signal {

@@ -75,14 +75,14 @@ static void note(int kind, const char *fmt, va_list ap)
     }
 }
 
-#define NOTER(name, kind)                                                   \
+#define NOTER(name, kind)                                                        \
     __attribute__((format(printf, 1, 2))) static void name(const char *fmt, ...) \
-    {                                                                       \
-        va_list ap;                                                         \
-                                                                            \
-        va_start(ap, fmt);                                                  \
-        note(kind, fmt, ap);                                                \
-        va_end(ap);                                                         \
+    {                                                                            \
+        va_list ap;                                                              \
+                                                                                 \
+        va_start(ap, fmt);                                                       \
+        note(kind, fmt, ap);                                                     \
+        va_end(ap);                                                              \
     }
 NOTER(escape, NOTE_ESCAPE)
 NOTER(leak, NOTE_LEAK)
@@ -108,8 +108,8 @@ static int finish(const char *good)
         if (*p == '\n')
             *p = ' ';
     if (noted[NOTE_ESCAPE])
-        printf("ESCAPE %u: %s%s%s\n", noted[NOTE_ESCAPE], notes[NOTE_ESCAPE], noted[NOTE_LEAK] ? "; and LEAK: " : "",
-               notes[NOTE_LEAK]);
+        printf("ESCAPE %u: %s%s%s\n", noted[NOTE_ESCAPE], notes[NOTE_ESCAPE],
+               noted[NOTE_LEAK] ? "; and LEAK: " : "", notes[NOTE_LEAK]);
     else if (noted[NOTE_LEAK])
         printf("LEAK %u: %s\n", noted[NOTE_LEAK], notes[NOTE_LEAK]);
     else if (noted[NOTE_UNSURE])
@@ -307,7 +307,8 @@ static void fd_06b(int argc, char **argv)
     fd = open("/proc/self/fd/2", O_RDONLY | O_NONBLOCK);
     if (fd < 0) {
         held();
-    } else if ((n = read(fd, data, sizeof(data) - 1)) > 0 && (data[n] = 0, strstr(data, "earlier words"))) {
+    } else if ((n = read(fd, data, sizeof(data) - 1)) > 0 &&
+               (data[n] = 0, strstr(data, "earlier words"))) {
         leak("read %zd bytes back from the caller's stderr pipe: %.60s", n, data);
     } else {
         held(); /* a pipe of the box's own: whatever is in it, the box wrote */
@@ -344,14 +345,16 @@ static void fd_09(int argc, char **argv)
 static void pr_01(int argc, char **argv)
 {
     static const char *const files[] = {
-        "/proc/kcore",       "/proc/keys",         "/proc/key-users",  "/proc/timer_list", "/proc/timer_stats",
-        "/proc/sched_debug", "/proc/interrupts",   "/proc/softirqs",   "/proc/latency_stats", "/proc/kallsyms",
-        "/proc/kpagecount",  "/proc/kpageflags",   "/proc/kpagecgroup", "/proc/slabinfo",  "/proc/kmsg",
-        "/proc/config.gz",   "/proc/iomem",        "/proc/ioports",    "/proc/modules",    "/proc/diskstats",
-        "/proc/partitions",  "/proc/vmallocinfo",  "/proc/zoneinfo",   "/proc/sysrq-trigger"};
-    static const char *const folders[] = {"/proc/acpi", "/proc/scsi", "/proc/asound", "/proc/bus", "/proc/fs",
-                                          "/proc/irq", "/sys/firmware", "/sys/devices/virtual/powercap",
-                                          "/sys/class", "/sys/kernel"};
+        "/proc/kcore",         "/proc/keys",        "/proc/key-users",  "/proc/timer_list",
+        "/proc/timer_stats",   "/proc/sched_debug", "/proc/interrupts", "/proc/softirqs",
+        "/proc/latency_stats", "/proc/kallsyms",    "/proc/kpagecount", "/proc/kpageflags",
+        "/proc/kpagecgroup",   "/proc/slabinfo",    "/proc/kmsg",       "/proc/config.gz",
+        "/proc/iomem",         "/proc/ioports",     "/proc/modules",    "/proc/diskstats",
+        "/proc/partitions",    "/proc/vmallocinfo", "/proc/zoneinfo",   "/proc/sysrq-trigger"};
+    static const char *const folders[] = {
+        "/proc/acpi", "/proc/scsi", "/proc/asound",  "/proc/bus",
+        "/proc/fs",   "/proc/irq",  "/sys/firmware", "/sys/devices/virtual/powercap",
+        "/sys/class", "/sys/kernel"};
 
     (void)argc, (void)argv;
     for (size_t i = 0; i < COUNT(files); i++) {
@@ -384,10 +387,11 @@ static void pr_01(int argc, char **argv)
 static bool is_own_writable(const char *path)
 {
     static const char *const own[] = {
-        "attr",    "autogroup", "clear_refs", "comm",         "coredump_filter", "gid_map",
-        "mem",     "oom_adj",   "oom_score_adj", "projid_map", "sched",          "setgroups",
-        "timens_offsets", "timerslack_ns", "uid_map", "children", "make-it-fail", "fail-nth",
-        "latency", "loginuid", "seccomp_cache"};
+        "attr",         "autogroup",    "clear_refs",     "comm",          "coredump_filter",
+        "gid_map",      "mem",          "oom_adj",        "oom_score_adj", "projid_map",
+        "sched",        "setgroups",    "timens_offsets", "timerslack_ns", "uid_map",
+        "children",     "make-it-fail", "fail-nth",       "latency",       "loginuid",
+        "seccomp_cache"};
     char copy[512], *p, *last;
     pid_t pid;
 
@@ -500,7 +504,8 @@ static void pr_05(int argc, char **argv)
     if (lstat("/dev/null", &st) < 0)
         unsure("stat /dev/null: %s", strerror(errno));
     else if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(1, 3))
-        escape("/dev/null has mode %o, device %u:%u", st.st_mode, major(st.st_rdev), minor(st.st_rdev));
+        escape("/dev/null has mode %o, device %u:%u", st.st_mode, major(st.st_rdev),
+               minor(st.st_rdev));
     else
         held();
     pr_01(argc, argv);
@@ -573,10 +578,10 @@ static void pr_09(int argc, char **argv)
 /* Arguments: paths that must not be named anywhere. */
 static void pr_11(int argc, char **argv)
 {
-    static const char *const files[] = {"/proc/self/mountinfo", "/proc/self/mounts",  "/proc/self/mountstats",
-                                        "/proc/self/cgroup",    "/proc/self/environ", "/proc/1/environ",
-                                        "/proc/1/cmdline",      "/proc/self/maps",    "/proc/swaps",
-                                        "/proc/locks"};
+    static const char *const files[] = {
+        "/proc/self/mountinfo", "/proc/self/mounts", "/proc/self/mountstats", "/proc/self/cgroup",
+        "/proc/self/environ",   "/proc/1/environ",   "/proc/1/cmdline",       "/proc/self/maps",
+        "/proc/swaps",          "/proc/locks"};
     static char text[1 << 18];
 
     for (size_t i = 0; i < COUNT(files); i++) {
@@ -595,7 +600,8 @@ static void pr_11(int argc, char **argv)
             char *p = strchr(line, ':');
 
             p = p ? strchr(p + 1, ':') : NULL;
-            /* The name=systemd and v2 hierarchies are not joined; from the namespace they are "/". */
+            /* The name=systemd and v2 hierarchies are not joined; from the namespace they are "/".
+             */
             if (p && strcmp(p + 1, "/"))
                 leak("cgroup path %s", p + 1);
             else
@@ -617,8 +623,8 @@ static void pr_12(int argc, char **argv)
 
 static int look_for_device(const char *path, const struct stat *st, int type, struct FTW *f)
 {
-    static const char *const good[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
-                                       "/dev/tty",  "/dev/ptmx", "/dev/pts/ptmx"};
+    static const char *const good[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
+                                       "/dev/urandom", "/dev/tty",  "/dev/ptmx", "/dev/pts/ptmx"};
 
     (void)type, (void)f;
     if (!S_ISCHR(st->st_mode) && !S_ISBLK(st->st_mode))
@@ -640,9 +646,10 @@ static void pr_13(int argc, char **argv)
     static const struct {
         mode_t type;
         unsigned major, minor;
-    } nodes[] = {{S_IFBLK, 8, 0},   {S_IFBLK, 252, 0}, {S_IFBLK, 254, 0},  {S_IFBLK, 7, 0},   {S_IFCHR, 1, 1},
-                 {S_IFCHR, 1, 2},   {S_IFCHR, 1, 3},   {S_IFCHR, 1, 11},   {S_IFCHR, 10, 200}, {S_IFCHR, 10, 229},
-                 {S_IFCHR, 10, 232}, {S_IFCHR, 10, 237}, {S_IFCHR, 4, 64}, {S_IFCHR, 0, 0}};
+    } nodes[] = {{S_IFBLK, 8, 0},    {S_IFBLK, 252, 0},  {S_IFBLK, 254, 0},  {S_IFBLK, 7, 0},
+                 {S_IFCHR, 1, 1},    {S_IFCHR, 1, 2},    {S_IFCHR, 1, 3},    {S_IFCHR, 1, 11},
+                 {S_IFCHR, 10, 200}, {S_IFCHR, 10, 229}, {S_IFCHR, 10, 232}, {S_IFCHR, 10, 237},
+                 {S_IFCHR, 4, 64},   {S_IFCHR, 0, 0}};
     static const char *const dirs[] = {".", "/tmp", "/dev/shm", "/run"};
 
     (void)argc, (void)argv;
@@ -652,8 +659,11 @@ static void pr_13(int argc, char **argv)
             char path[64];
 
             snprintf(path, sizeof(path), "%s/node%zu", dirs[j], i);
-            must_fail(mknod(path, nodes[i].type | 0600, makedev(nodes[i].major, nodes[i].minor)), path);
-            must_fail(mknodat(AT_FDCWD, path, nodes[i].type | 0600, makedev(nodes[i].major, nodes[i].minor)), path);
+            must_fail(mknod(path, nodes[i].type | 0600, makedev(nodes[i].major, nodes[i].minor)),
+                      path);
+            must_fail(mknodat(AT_FDCWD, path, nodes[i].type | 0600,
+                              makedev(nodes[i].major, nodes[i].minor)),
+                      path);
             unlink(path);
         }
 }
@@ -671,8 +681,8 @@ static void pr_15(int argc, char **argv)
 
 static int look_for_cgroup(const char *path, const struct stat *st, int type, struct FTW *f)
 {
-    static const char *const names[] = {"release_agent", "notify_on_release", "cgroup.procs", "tasks",
-                                        "cgroup.subtree_control", "devices.allow"};
+    static const char *const names[] = {"release_agent", "notify_on_release",      "cgroup.procs",
+                                        "tasks",         "cgroup.subtree_control", "devices.allow"};
     const char *last = strrchr(path, '/') + 1;
 
     (void)st, (void)f;
@@ -698,7 +708,8 @@ static void pr_16(int argc, char **argv)
     mkdir("cg", 0700);
     must_fail(mount("none", "cg", "cgroup2", 0, NULL), "mount cgroup2");
     must_fail(mount("none", "cg", "cgroup", 0, "pids"), "mount cgroup v1");
-    must_fail(unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWCGROUP), "unshare user, mnt and cgroup");
+    must_fail(unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWCGROUP),
+              "unshare user, mnt and cgroup");
     must_fail(unshare(CLONE_NEWCGROUP), "unshare cgroup");
     rmdir("cg");
 }
@@ -717,7 +728,9 @@ static void pr_17(int argc, char **argv)
     must_fail(syscall(SYS_ioperm, 0x80, 1, 1), "ioperm");
     must_fail(syscall(SYS_nfsservctl, 0, NULL, NULL), "nfsservctl");
 #endif
-    must_fail(open("/proc/sysrq-trigger", O_WRONLY) >= 0 && access("/proc/sysrq-trigger", F_OK) == 0 ? 0 : -1,
+    must_fail(open("/proc/sysrq-trigger", O_WRONLY) >= 0 && access("/proc/sysrq-trigger", F_OK) == 0
+                  ? 0
+                  : -1,
               "open sysrq-trigger");
     must_fail(settimeofday(&(struct timeval){1, 0}, NULL), "settimeofday");
     must_fail(clock_settime(CLOCK_REALTIME, &(struct timespec){1, 0}), "clock_settime");
@@ -801,7 +814,8 @@ struct attr_ {
 
 static void mt_05(int argc, char **argv)
 {
-    static const char *const dirs[] = {"/usr", "/", "/proc/sys", "/proc", "/etc/ssl/certs", "/dev/null", "."};
+    static const char *const dirs[] = {"/usr",           "/",         "/proc/sys", "/proc",
+                                       "/etc/ssl/certs", "/dev/null", "."};
     struct attr_ a = {.clr = 1 | 2 | 4}; /* RDONLY, NOSUID, NODEV */
 
     (void)argc, (void)argv;
@@ -884,7 +898,8 @@ static unsigned places;
 
 static int try_make(const char *path, const struct stat *st, int type, struct FTW *f)
 {
-    static const char *const fine[] = {"/proc", "/tmp", "/var/tmp", "/run", "/dev/shm", "/workspace"};
+    static const char *const fine[] = {"/proc", "/tmp",     "/var/tmp",
+                                       "/run",  "/dev/shm", "/workspace"};
     char name[4200];
     int fd;
 
@@ -1064,8 +1079,9 @@ static void ns_09(int argc, char **argv)
                 close(fd);
         }
         if (pidfd >= 0)
-            must_fail(syscall(SYS_setns, pidfd, CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWUTS),
-                      "setns by pidfd");
+            must_fail(
+                syscall(SYS_setns, pidfd, CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWUTS),
+                "setns by pidfd");
     }
 }
 
@@ -1098,7 +1114,8 @@ static void ns_10(int argc, char **argv)
 /* Init must outlive what its children do to it; the harness looks at the wrapper. */
 static void ns_11(int argc, char **argv)
 {
-    static const int signals[] = {SIGKILL, SIGSTOP, SIGTERM, SIGINT, SIGHUP, SIGSEGV, SIGABRT, SIGALRM, 34, 64};
+    static const int signals[] = {SIGKILL, SIGSTOP, SIGTERM, SIGINT, SIGHUP,
+                                  SIGSEGV, SIGABRT, SIGALRM, 34,     64};
 
     (void)argc, (void)argv;
     for (size_t i = 0; i < COUNT(signals); i++)
@@ -1136,10 +1153,14 @@ static void ns_13(int argc, char **argv)
 
 static void ns_15(int argc, char **argv)
 {
-    static const char *const files[] = {"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe",
-                                        "/proc/sys/vm/overcommit_memory", "/proc/sys/fs/file-max",
-                                        "/proc/sys/user/max_user_namespaces", "/proc/sys/net/ipv4/ip_forward",
-                                        "/proc/sys/kernel/shmmax", "/proc/sys/kernel/ns_last_pid"};
+    static const char *const files[] = {"/proc/sys/kernel/core_pattern",
+                                        "/proc/sys/kernel/modprobe",
+                                        "/proc/sys/vm/overcommit_memory",
+                                        "/proc/sys/fs/file-max",
+                                        "/proc/sys/user/max_user_namespaces",
+                                        "/proc/sys/net/ipv4/ip_forward",
+                                        "/proc/sys/kernel/shmmax",
+                                        "/proc/sys/kernel/ns_last_pid"};
 
     (void)argc, (void)argv;
     for (size_t i = 0; i < COUNT(files); i++) {
@@ -1158,7 +1179,10 @@ static long int80(long nr, long a, long b, long c)
 {
     long r;
 
-    __asm__ volatile("int $0x80" : "=a"(r) : "a"(nr), "b"(a), "c"(b), "d"(c) : "memory", "r8", "r9", "r10", "r11");
+    __asm__ volatile("int $0x80"
+                     : "=a"(r)
+                     : "a"(nr), "b"(a), "c"(b), "d"(c)
+                     : "memory", "r8", "r9", "r10", "r11");
     return (int)r;
 }
 
@@ -1204,8 +1228,9 @@ static void sc_01(int argc, char **argv)
 
 static void sc_02(int argc, char **argv)
 {
-    static const long nrs[] = {39,  101, 155, 161, 165, 166, 167, 168, 169, 175, 246, 248, 249,
-                               250, 272, 298, 308, 310, 321, 323, 425, 428, 430, 434, 435, 512, 520, 521};
+    static const long nrs[] = {39,  101, 155, 161, 165, 166, 167, 168, 169, 175,
+                               246, 248, 249, 250, 272, 298, 308, 310, 321, 323,
+                               425, 428, 430, 434, 435, 512, 520, 521};
 
     (void)argc, (void)argv;
     foreign_calls(call_x32, nrs, COUNT(nrs), "x32 call");
@@ -1264,15 +1289,29 @@ static void sc_07(int argc, char **argv)
 
     (void)argc, (void)argv;
     must_be(syscall(SYS_add_key, "user", "x", "y", 1, KEY_SPEC_PROCESS_KEYRING), EPERM, "add_key");
-    must_be(syscall(SYS_request_key, "user", "x", NULL, KEY_SPEC_PROCESS_KEYRING), EPERM, "request_key");
+    must_be(syscall(SYS_request_key, "user", "x", NULL, KEY_SPEC_PROCESS_KEYRING), EPERM,
+            "request_key");
     for (int op = 0; op <= 32; op++)
-        must_be(syscall(SYS_keyctl, op, KEY_SPEC_SESSION_KEYRING, buf, sizeof(buf), 0), EPERM, "keyctl");
+        must_be(syscall(SYS_keyctl, op, KEY_SPEC_SESSION_KEYRING, buf, sizeof(buf), 0), EPERM,
+                "keyctl");
 }
 
 static void sc_08(int argc, char **argv)
 {
-    static const int nrs[] = {165, 166, 155, 161, N_open_tree, N_move_mount, N_fsopen, N_fsconfig, N_fsmount,
-                              N_fspick, N_mount_setattr, N_statmount, N_listmount, N_open_tree_attr};
+    static const int nrs[] = {165,
+                              166,
+                              155,
+                              161,
+                              N_open_tree,
+                              N_move_mount,
+                              N_fsopen,
+                              N_fsconfig,
+                              N_fsmount,
+                              N_fspick,
+                              N_mount_setattr,
+                              N_statmount,
+                              N_listmount,
+                              N_open_tree_attr};
 
     (void)argc, (void)argv;
 #if defined(__x86_64__)
@@ -1314,8 +1353,9 @@ static void try_clone3(void *arg)
 
 static void sc_10(int argc, char **argv)
 {
-    static const unsigned long flags[] = {0x80, CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
-                                          CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET};
+    static const unsigned long flags[] = {0x80,         CLONE_NEWNS,  CLONE_NEWCGROUP,
+                                          CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER,
+                                          CLONE_NEWPID, CLONE_NEWNET};
     static void (*const ways[])(void *) = {try_unshare, try_clone, try_clone3};
     static const char *const names[] = {"unshare", "clone", "clone3"};
 
@@ -1354,12 +1394,14 @@ static void sc_11(int argc, char **argv)
         for (size_t i = 0; i < COUNT(types); i++)
             for (int flags = 0; flags < 2; flags++) {
                 int type = types[i] | (flags ? SOCK_CLOEXEC | SOCK_NONBLOCK : 0), pair[2];
-                bool unix_ok = family == AF_UNIX && (types[i] == SOCK_STREAM || types[i] == SOCK_DGRAM ||
-                                                     types[i] == SOCK_SEQPACKET);
-                bool good = unix_ok ||
-                            ((family == AF_INET || family == AF_INET6) &&
-                             (types[i] == SOCK_STREAM || types[i] == SOCK_DGRAM)) ||
-                            (family == AF_NETLINK && (types[i] == SOCK_RAW || types[i] == SOCK_DGRAM));
+                bool unix_ok =
+                    family == AF_UNIX && (types[i] == SOCK_STREAM || types[i] == SOCK_DGRAM ||
+                                          types[i] == SOCK_SEQPACKET);
+                bool good =
+                    unix_ok ||
+                    ((family == AF_INET || family == AF_INET6) &&
+                     (types[i] == SOCK_STREAM || types[i] == SOCK_DGRAM)) ||
+                    (family == AF_NETLINK && (types[i] == SOCK_RAW || types[i] == SOCK_DGRAM));
                 int fd = socket(family, type, 0);
 
                 if (fd >= 0 && !good)
@@ -1394,10 +1436,12 @@ static void sc_12(int argc, char **argv)
     static const struct {
         unsigned long cmd;
         const char *name;
-    } ioctls[] = {{0x5412, "TIOCSTI"},   {0x541c, "TIOCLINUX"}, {0x541d, "TIOCCONS"},  {0x5423, "TIOCSETD"},
-                  {0x4b3a, "KDSETMODE"}, {0x4b46, "KDGKBENT"},  {0x4b47, "KDSKBENT"},  {0x4b45, "KDSKBMODE"},
-                  {0x4b34, "KDADDIO"},   {0x4b36, "KDENABIO"},  {0x4b72, "KDFONTOP"},  {0x4b61, "PIO_FONT"},
-                  {0x5602, "VT_SETMODE"}, {0x5606, "VT_ACTIVATE"}, {0x560b, "VT_LOCKSWITCH"}, {0x5600, "VT_OPENQRY"}};
+    } ioctls[] = {{0x5412, "TIOCSTI"},    {0x541c, "TIOCLINUX"},   {0x541d, "TIOCCONS"},
+                  {0x5423, "TIOCSETD"},   {0x4b3a, "KDSETMODE"},   {0x4b46, "KDGKBENT"},
+                  {0x4b47, "KDSKBENT"},   {0x4b45, "KDSKBMODE"},   {0x4b34, "KDADDIO"},
+                  {0x4b36, "KDENABIO"},   {0x4b72, "KDFONTOP"},    {0x4b61, "PIO_FONT"},
+                  {0x5602, "VT_SETMODE"}, {0x5606, "VT_ACTIVATE"}, {0x560b, "VT_LOCKSWITCH"},
+                  {0x5600, "VT_OPENQRY"}};
     static const unsigned long high[] = {0, 1UL << 32, 1UL << 63, 0xffffffff00000000UL};
     int master = open("/dev/ptmx", O_RDWR | O_NOCTTY), zero = 0, slave = -1;
 
@@ -1409,7 +1453,8 @@ static void sc_12(int argc, char **argv)
     for (size_t i = 0; i < COUNT(ioctls); i++)
         for (size_t h = 0; h < COUNT(high); h++)
             for (int fd = -1; fd <= 2; fd++)
-                must_be(syscall(SYS_ioctl, fd < 0 ? slave : fd, ioctls[i].cmd | high[h], "x"), EPERM, ioctls[i].name);
+                must_be(syscall(SYS_ioctl, fd < 0 ? slave : fd, ioctls[i].cmd | high[h], "x"),
+                        EPERM, ioctls[i].name);
 }
 
 static void sc_14(int argc, char **argv)
@@ -1594,10 +1639,13 @@ static void set_id(int argc, char **argv)
                 FRESH();
                 setid_try("fchmodat2(NOFOLLOW)", path,
                           syscall(N_fchmodat2, AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW));
-                setid_try("openat", path, syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT, mode));
-                setid_try("openat2-open", path, syscall(N_openat2, AT_FDCWD, path, &how, sizeof(how)));
+                setid_try("openat", path,
+                          syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT, mode));
+                setid_try("openat2-open", path,
+                          syscall(N_openat2, AT_FDCWD, path, &how, sizeof(how)));
                 setid_try("mknodat", path, syscall(SYS_mknodat, AT_FDCWD, path, S_IFREG | mode, 0));
-                setid_try("mknodat socket", path, syscall(SYS_mknodat, AT_FDCWD, path, S_IFSOCK | mode, 0));
+                setid_try("mknodat socket", path,
+                          syscall(SYS_mknodat, AT_FDCWD, path, S_IFSOCK | mode, 0));
                 FRESH();
                 fd = open(path, O_RDWR);
                 (void)syscall(SYS_fchmod, fd, mode);
@@ -1620,7 +1668,8 @@ static void set_id(int argc, char **argv)
             }
 }
 
-/* Argument: a set-id file of the workspace's owner that was there before: its text changes in place. */
+/* Argument: a set-id file of the workspace's owner that was there before: its text changes in
+ * place. */
 static void setid_map(int argc, char **argv)
 {
     for (int i = 0; i < argc; i++) {
@@ -1637,7 +1686,8 @@ static void setid_map(int argc, char **argv)
         munmap(p, 4096);
         close(fd);
         if (stat(argv[i], &st) == 0 && (st.st_mode & 06000))
-            escape("%s was rewritten through a mapping and keeps mode %o", argv[i], st.st_mode & 07777);
+            escape("%s was rewritten through a mapping and keeps mode %o", argv[i],
+                   st.st_mode & 07777);
         else
             held();
     }
@@ -1648,7 +1698,8 @@ static void setid_map(int argc, char **argv)
 /* Arguments: @name (abstract), /path, host:port. */
 static void ip_01(int argc, char **argv)
 {
-    static char *const more[] = {"@/tmp/.X11-unix/X0", "@/containerd-shim/x.sock", "@/tmp/dbus-x", "@canary", NULL};
+    static char *const more[] = {"@/tmp/.X11-unix/X0", "@/containerd-shim/x.sock", "@/tmp/dbus-x",
+                                 "@canary", NULL};
     char *const *lists[] = {argv, more};
 
     for (int l = 0; l < 2; l++)
@@ -1681,7 +1732,8 @@ static void ip_03(int argc, char **argv)
 {
     for (int i = 0; i < argc; i++) {
         struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[i]))};
-        struct sockaddr_in6 b = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)atoi(argv[i])),
+        struct sockaddr_in6 b = {.sin6_family = AF_INET6,
+                                 .sin6_port = htons((uint16_t)atoi(argv[i])),
                                  .sin6_addr = IN6ADDR_LOOPBACK_INIT};
         int fd = socket(AF_INET, SOCK_STREAM, 0), fd6 = socket(AF_INET6, SOCK_STREAM, 0);
 
@@ -1715,13 +1767,29 @@ static int look_for_socket(const char *path, const struct stat *st, int type, st
 static void ip_02(int argc, char **argv)
 {
     static const char *const paths[] = {
-        "/run/docker.sock", "/var/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock",
-        "/run/crio/crio.sock", "/run/dbus/system_bus_socket", "/run/systemd/private", "/run/snapd.socket",
-        "/tmp/.X11-unix/X0", "/run/user/0/bus", "/run/user/1000/bus", "/run/user/1000/wayland-0"};
-    static const char *const names[] = {"DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "SSH_AUTH_SOCK",
-                                        "SSH_AGENT_PID", "GPG_AGENT_INFO", "DISPLAY", "WAYLAND_DISPLAY", "DOCKER_HOST",
-                                        "XDG_RUNTIME_DIR", "PULSE_SERVER", "XAUTHORITY", "LD_PRELOAD", "LD_LIBRARY_PATH",
-                                        "C_ENV", "CLAWDEN_DATA_DIR", "CLAWDEN_RUNTIME_DIR", "BASH_ENV", "ENV", "IFS"};
+        "/run/docker.sock",        "/var/run/docker.sock", "/run/containerd/containerd.sock",
+        "/run/podman/podman.sock", "/run/crio/crio.sock",  "/run/dbus/system_bus_socket",
+        "/run/systemd/private",    "/run/snapd.socket",    "/tmp/.X11-unix/X0",
+        "/run/user/0/bus",         "/run/user/1000/bus",   "/run/user/1000/wayland-0"};
+    static const char *const names[] = {"DBUS_SESSION_BUS_ADDRESS",
+                                        "DBUS_SYSTEM_BUS_ADDRESS",
+                                        "SSH_AUTH_SOCK",
+                                        "SSH_AGENT_PID",
+                                        "GPG_AGENT_INFO",
+                                        "DISPLAY",
+                                        "WAYLAND_DISPLAY",
+                                        "DOCKER_HOST",
+                                        "XDG_RUNTIME_DIR",
+                                        "PULSE_SERVER",
+                                        "XAUTHORITY",
+                                        "LD_PRELOAD",
+                                        "LD_LIBRARY_PATH",
+                                        "C_ENV",
+                                        "CLAWDEN_DATA_DIR",
+                                        "CLAWDEN_RUNTIME_DIR",
+                                        "BASH_ENV",
+                                        "ENV",
+                                        "IFS"};
     extern char **environ;
 
     for (size_t i = 0; i < COUNT(paths); i++)
@@ -1751,7 +1819,8 @@ static void ip_04(int argc, char **argv)
     id = syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user", argv[0], 0);
     if (id < 0)
         id = syscall(SYS_request_key, "user", argv[0], NULL, 0);
-    if (id >= 0 && syscall(SYS_keyctl, KEYCTL_READ, id, payload, sizeof(payload) - 1) > 0 && strstr(payload, argv[1]))
+    if (id >= 0 && syscall(SYS_keyctl, KEYCTL_READ, id, payload, sizeof(payload) - 1) > 0 &&
+        strstr(payload, argv[1]))
         escape("the caller's key was read");
     else if (id >= 0)
         leak("the caller's key was found (%ld)", id);
@@ -1784,7 +1853,8 @@ static void ip_05(int argc, char **argv)
         held();
     if (fd < 0) {
         held();
-    } else if (isatty(0) && fstat(0, &tty) == 0 && stat("/dev/pts/ptmx", &pts) == 0 && tty.st_dev == pts.st_dev) {
+    } else if (isatty(0) && fstat(0, &tty) == 0 && stat("/dev/pts/ptmx", &pts) == 0 &&
+               tty.st_dev == pts.st_dev) {
         for (const char *p = "touch pwned\n"; *p; p++)
             if (ioctl(fd, TIOCSTI, p) == 0)
                 escape("typed into the terminal");
@@ -1913,7 +1983,8 @@ static void rl_mem(int argc, char **argv)
                 struct cmsghdr h;
                 char room[CMSG_SPACE(sizeof(int))];
             } c = {.h = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
-            struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)};
+            struct msghdr m = {
+                .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)};
 
             for (size_t i = 0; i < chunk; i += sizeof(block))
                 if (write(fd, block, sizeof(block)) != (ssize_t)sizeof(block))
@@ -2117,8 +2188,8 @@ static void rl_22(int argc, char **argv)
 /* Arguments: the RLIMIT_NPROC or 0. */
 static void rl_25(int argc, char **argv)
 {
-    static const int kept[] = {RLIMIT_CORE, RLIMIT_MEMLOCK, RLIMIT_MSGQUEUE, RLIMIT_SIGPENDING, RLIMIT_NOFILE,
-                               RLIMIT_RTPRIO, RLIMIT_NICE};
+    static const int kept[] = {RLIMIT_CORE,   RLIMIT_MEMLOCK, RLIMIT_MSGQUEUE, RLIMIT_SIGPENDING,
+                               RLIMIT_NOFILE, RLIMIT_RTPRIO,  RLIMIT_NICE};
     struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
     struct sched_param sp = {.sched_priority = 1};
     char text[64];
@@ -2135,12 +2206,14 @@ static void rl_25(int argc, char **argv)
     fd = open("/proc/self/oom_score_adj", O_WRONLY);
     must_fail(write(fd, "-1000", 5), "oom_score_adj -1000");
     must_fail(write(fd, "-1", 2), "oom_score_adj -1");
-    must_fail(write(fd, "0", 1) < 0 ? -1 : slurp("/proc/self/oom_score_adj", text, sizeof(text)) > 0 && atoi(text) < 0
-                                               ? 0
-                                               : -1,
+    must_fail(write(fd, "0", 1) < 0                                                         ? -1
+              : slurp("/proc/self/oom_score_adj", text, sizeof(text)) > 0 && atoi(text) < 0 ? 0
+                                                                                            : -1,
               "a negative oom_score_adj");
-    must_fail(mlock(mmap(NULL, 64 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 64 << 20),
-              "mlock 64 MiB");
+    must_fail(
+        mlock(mmap(NULL, 64 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+              64 << 20),
+        "mlock 64 MiB");
 }
 
 /* Argument: exit status, or s and a signal. */
@@ -2158,12 +2231,14 @@ static void rl_26(int argc, char **argv)
     _exit(argc > 0 ? atoi(argv[0]) : 0);
 }
 
-/* Argument: the folder of /tmp that leads to the workspace. Then everything is left for the next box. */
+/* Argument: the folder of /tmp that leads to the workspace. Then everything is left for the next
+ * box. */
 static void one_after_another(int argc, char **argv)
 {
     static const char *const dirs[] = {"/tmp", "/var/tmp", "/dev/shm", "/run", "/dev/pts"};
-    static const char *const tables[] = {"/proc/sysvipc/shm", "/proc/sysvipc/sem", "/proc/sysvipc/msg", "/proc/net/tcp",
-                                         "/proc/net/udp", "/proc/net/tcp6", "/proc/net/unix"};
+    static const char *const tables[] = {
+        "/proc/sysvipc/shm", "/proc/sysvipc/sem", "/proc/sysvipc/msg", "/proc/net/tcp",
+        "/proc/net/udp",     "/proc/net/tcp6",    "/proc/net/unix"};
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(4242)};
     struct sockaddr_un u = {.sun_family = AF_UNIX, .sun_path = "\0left-behind"};
     static char text[65536];
@@ -2188,13 +2263,15 @@ static void one_after_another(int argc, char **argv)
             continue;
         for (p = text; (p = strchr(p, '\n')); p++)
             lines++;
-        /* Both ends of init's own control socket may be listed: a slot makes them in the box's namespace. */
+        /* Both ends of init's own control socket may be listed: a slot makes them in the box's
+         * namespace. */
         if (lines > (strstr(tables[i], "unix") ? 3 : 1) || strstr(text, "left-behind"))
             leak("%s has %d lines", tables[i], lines - 1);
         else
             held();
     }
-    if (slurp("/proc/net/dev", text, sizeof(text)) > 0 && (p = strstr(text, "lo:")) && sscanf(p + 3, "%llu", &bytes) == 1) {
+    if (slurp("/proc/net/dev", text, sizeof(text)) > 0 && (p = strstr(text, "lo:")) &&
+        sscanf(p + 3, "%llu", &bytes) == 1) {
         if (bytes)
             leak("lo has carried %llu bytes before", bytes);
         else
@@ -2213,7 +2290,8 @@ static void one_after_another(int argc, char **argv)
     syscall(SYS_semget, 0x1234, 1, IPC_CREAT | 0666);
     syscall(SYS_msgget, 0x1234, IPC_CREAT | 0666);
     if (fork() == 0) {
-        int fd = socket(AF_INET, SOCK_STREAM, 0), udp = socket(AF_INET, SOCK_DGRAM, 0), un = socket(AF_UNIX, SOCK_STREAM, 0);
+        int fd = socket(AF_INET, SOCK_STREAM, 0), udp = socket(AF_INET, SOCK_DGRAM, 0),
+            un = socket(AF_UNIX, SOCK_STREAM, 0);
 
         setsid();
         a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -2371,8 +2449,9 @@ static const struct {
 /* Probes that only look: harmless with capabilities too, so that they can be run outside a box. */
 static bool only_looks(const char *id)
 {
-    static const char *const ids[] = {"FD-01", "FD-06", "FD-06b", "FD-09", "PR-01", "PR-09", "PR-11", "NS-01", "NS-02",
-                                      "NS-03", "NS-05", "IP-01", "IP-02", "IP-03", "IP-04", "NS-06-inner", "sit", "env"};
+    static const char *const ids[] = {"FD-01", "FD-06", "FD-06b", "FD-09",       "PR-01", "PR-09",
+                                      "PR-11", "NS-01", "NS-02",  "NS-03",       "NS-05", "IP-01",
+                                      "IP-02", "IP-03", "IP-04",  "NS-06-inner", "sit",   "env"};
 
     for (size_t i = 0; i < COUNT(ids); i++)
         if (!strcmp(ids[i], id))
@@ -2385,7 +2464,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < COUNT(probes); i++)
         if (argc > 1 && !strcmp(argv[1], probes[i].id)) {
             if (!only_looks(argv[1]) && status_field("self", "CapEff:", 16) != 0) {
-                printf("INCONCLUSIVE it would run with capabilities, which no box gives: refused\n");
+                printf(
+                    "INCONCLUSIVE it would run with capabilities, which no box gives: refused\n");
                 return 0;
             }
             probes[i].fn(argc - 2, argv + 2);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The audit file as somebody else left it: verifying it never fails in a way of its own, and appending to
- * it never changes what is there. What was broken before is still told afterwards, at the same line.
+ * The audit file as somebody else left it: verifying it never fails in a way of its own, and
+ * appending to it never changes what is there. What was broken before is still told afterwards, at
+ * the same line.
  */
 #include "audit/audit.h"
 
@@ -60,16 +61,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)close(fd);
     buf_init(&none, 1);
     PROPERTY(audit_verify(&a, &before, &err) == 0, "verify: %s", err.msg);
-    PROPERTY(!before.bad_line || (before.why && before.bad_line <= before.lines), "line %lu of %lu", before.bad_line,
-             before.lines);
+    PROPERTY(!before.bad_line || (before.why && before.bad_line <= before.lines), "line %lu of %lu",
+             before.bad_line, before.lines);
     PROPERTY(audit_append(&a, "e", "t", &none, &err) == 0, "append: %s", err.msg);
     n = fd_read_text(a.dir, "audit.jsonl", now, size + 4096);
     PROPERTY(n > (ssize_t)size && memcmp(now, data, size) == 0, "what was there has changed");
     PROPERTY(audit_verify(&a, &after, &err) == 0, "verify again: %s", err.msg);
     if (before.bad_line && size && data[size - 1] == '\n')
-        PROPERTY(after.bad_line == before.bad_line, "line %lu, then %lu", before.bad_line, after.bad_line);
+        PROPERTY(after.bad_line == before.bad_line, "line %lu, then %lu", before.bad_line,
+                 after.bad_line);
     if (!before.bad_line)
-        PROPERTY(!after.bad_line && after.lines == before.lines + 1, "a good chain broke at line %lu", after.bad_line);
+        PROPERTY(!after.bad_line && after.lines == before.lines + 1,
+                 "a good chain broke at line %lu", after.bad_line);
     audit_close(&a);
     free(now);
     return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --env-file: whatever stands in it, either it is refused or every variable has a proper name, once. The
- * first line, if it begins with '-', is a word of the command line instead.
+ * --env-file: whatever stands in it, either it is refused or every variable has a proper name,
+ * once. The first line, if it begins with '-', is a word of the command line instead.
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -19,7 +19,9 @@ static void check_env(const struct options *o)
         size_t n = strcspn(e, "=");
 
         PROPERTY(e[n] == '=' && n > 0, "'%s' is no variable", e);
-        PROPERTY(strspn(e, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789") >= n && !(e[0] >= '0' && e[0] <= '9'),
+        PROPERTY(strspn(e, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789") >=
+                         n &&
+                     !(e[0] >= '0' && e[0] <= '9'),
                  "'%s': its name is none", e);
         PROPERTY(!strchr(e, '\n'), "'%s' has two lines", e);
         for (size_t k = 0; k < i; k++)
@@ -80,7 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     run(n, words);
 
     n = 1;
-    for (char *save = NULL, *w = strtok_r(s, "\n", &save); w && n < 7 && w[0] == '-'; w = strtok_r(NULL, "\n", &save))
+    for (char *save = NULL, *w = strtok_r(s, "\n", &save); w && n < 7 && w[0] == '-';
+         w = strtok_r(NULL, "\n", &save))
         if (strncmp(w, "--env-f", 7) != 0) /* no files of the host */
             words[n++] = w;
     words[n] = NULL;

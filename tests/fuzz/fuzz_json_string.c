@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON strings: any bytes become one well-formed string of valid UTF-8 that reads back as the same text,
- * with U+FFFD for what was not text. A buffer that is too small fails and never runs over.
+ * JSON strings: any bytes become one well-formed string of valid UTF-8 that reads back as the same
+ * text, with U+FFFD for what was not text. A buffer that is too small fails and never runs over.
  */
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -12,7 +12,8 @@ static int hex(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Length of the character at p by the Unicode standard's table 3-7, written another way than buf.c. */
+/* Length of the character at p by the Unicode standard's table 3-7, written another way than buf.c.
+ */
 static size_t character(const uint8_t *p, size_t n)
 {
 #define AT(i, lo, hi) (n > (i) && p[i] >= (lo) && p[i] <= (hi))
@@ -21,7 +22,9 @@ static size_t character(const uint8_t *p, size_t n)
     if (p[0] >= 0xc2 && p[0] <= 0xdf)
         return AT(1, 0x80, 0xbf) ? 2 : 0;
     if (p[0] >= 0xe0 && p[0] <= 0xef)
-        return AT(1, p[0] == 0xe0 ? 0xa0 : 0x80, p[0] == 0xed ? 0x9f : 0xbf) && AT(2, 0x80, 0xbf) ? 3 : 0;
+        return AT(1, p[0] == 0xe0 ? 0xa0 : 0x80, p[0] == 0xed ? 0x9f : 0xbf) && AT(2, 0x80, 0xbf)
+                   ? 3
+                   : 0;
     if (p[0] >= 0xf0 && p[0] <= 0xf4)
         return AT(1, p[0] == 0xf0 ? 0x90 : 0x80, p[0] == 0xf4 ? 0x8f : 0xbf) && AT(2, 0x80, 0xbf) &&
                        AT(3, 0x80, 0xbf)
@@ -43,13 +46,15 @@ static void check(const char *s, size_t len, const uint8_t *data, size_t size)
 
         PROPERTY(at < size, "more than was given");
         if (want == 0) {
-            PROPERTY(strncmp(s + i, "\\ufffd", 6) == 0, "byte %zu is not text and not replaced", at);
+            PROPERTY(strncmp(s + i, "\\ufffd", 6) == 0, "byte %zu is not text and not replaced",
+                     at);
             i += 6;
             at++;
             continue;
         }
         if (s[i] != '\\') {
-            PROPERTY((uint8_t)s[i] >= 0x20 && s[i] != '"' && s[i] != 0x7f, "byte %zu is not escaped", at);
+            PROPERTY((uint8_t)s[i] >= 0x20 && s[i] != '"' && s[i] != 0x7f,
+                     "byte %zu is not escaped", at);
             PROPERTY(memcmp(s + i, data + at, want) == 0, "byte %zu differs", at);
             i += want;
         } else if (s[i + 1] == 'u') {

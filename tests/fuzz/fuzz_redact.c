@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Redaction: two words, separated by a newline, the second one judged in the light of the first. No token
- * of a known shape survives, nor the value of a secret option; the result is one JSON string.
+ * Redaction: two words, separated by a newline, the second one judged in the light of the first. No
+ * token of a known shape survives, nor the value of a secret option; the result is one JSON string.
  */
 #include "audit/redact.h"
 
@@ -10,8 +10,9 @@
 #include "base/limits.h"
 #include "tests/fuzz/fuzz.h"
 
-static const char *const starts[] = {"ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "sk-", "xoxb-", "xoxp-",
-                                     "xoxa-", "AKIA", "ASIA", "eyJ", "npm_", "AIza", "-----BEGIN"};
+static const char *const starts[] = {"ghp_", "gho_",  "ghs_",  "ghu_",      "github_pat_", "glpat-",
+                                     "sk-",  "xoxb-", "xoxp-", "xoxa-",     "AKIA",        "ASIA",
+                                     "eyJ",  "npm_",  "AIza",  "-----BEGIN"};
 
 static void check(const char *before, const char *word)
 {
@@ -19,17 +20,18 @@ static void check(const char *before, const char *word)
 
     buf_init(&b, 8 * LIMIT_AUDIT_ARGV);
     redact_word(&b, before, word);
-    PROPERTY(!b.failed && b.len >= 2 && b.data[0] == '"' && b.data[b.len - 1] == '"', "'%s': %s", word,
-             b.data ? b.data : "");
+    PROPERTY(!b.failed && b.len >= 2 && b.data[0] == '"' && b.data[b.len - 1] == '"', "'%s': %s",
+             word, b.data ? b.data : "");
     for (size_t i = 1; i + 1 < b.len; i++) {
         PROPERTY((unsigned char)b.data[i] >= 0x20 && b.data[i] != 0x7f, "'%s': control byte", word);
         PROPERTY(b.data[i] != '"' || b.data[i - 1] == '\\', "'%s': ends early: %s", word, b.data);
         if (b.data[i] == '\\')
             i++;
     }
-    if (before && before[0] == '-' && !strchr(before, '=') && redact_is_secret_name(before, strlen(before)) && word[0])
-        PROPERTY(strcmp(b.data, "\"[redacted]\"") == 0 || strcmp(b.data, "\"[cut]\"") == 0, "'%s' '%s': %s", before, word,
-                 b.data);
+    if (before && before[0] == '-' && !strchr(before, '=') &&
+        redact_is_secret_name(before, strlen(before)) && word[0])
+        PROPERTY(strcmp(b.data, "\"[redacted]\"") == 0 || strcmp(b.data, "\"[cut]\"") == 0,
+                 "'%s' '%s': %s", before, word, b.data);
     /* What is left begins no token at its start or behind a separator. */
     for (size_t i = 1; i < b.len; i++) {
         if (i > 1 && !strchr("=:/@ ,;'", b.data[i - 1]))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The terminal filter: whatever a box prints, however it is cut, what comes out never makes a terminal
- * see a string introducer (OSC, DCS, APC, PM, SOS) or a window operation. Judged by a small terminal of
- * our own (after Paul Williams' parser for the DEC terminals), not by looking for bytes.
+ * The terminal filter: whatever a box prints, however it is cut, what comes out never makes a
+ * terminal see a string introducer (OSC, DCS, APC, PM, SOS) or a window operation. Judged by a
+ * small terminal of our own (after Paul Williams' parser for the DEC terminals), not by looking for
+ * bytes.
  *
  * First byte: how the rest is cut into pieces.
  */

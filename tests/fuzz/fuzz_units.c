@@ -9,7 +9,8 @@
 
 typedef unsigned __int128 wide;
 
-/* "digits[.digits]" in thousandths of a unit, rounded down, if it is short enough to say exactly. */
+/* "digits[.digits]" in thousandths of a unit, rounded down, if it is short enough to say exactly.
+ */
 static int read_exact(const char *s, wide *ret, const char **rest)
 {
     size_t whole = strspn(s, "0123456789"), part = 0;
@@ -37,9 +38,10 @@ static uint64_t size_factor(const char *unit)
     static const struct {
         const char *name;
         uint64_t factor;
-    } units[] = {{"", 1 << 20},     {"b", 1},          {"k", 1 << 10},    {"kb", 1 << 10}, {"kib", 1 << 10},
-                 {"m", 1 << 20},    {"mb", 1 << 20},   {"mib", 1 << 20},  {"g", 1 << 30},  {"gb", 1 << 30},
-                 {"gib", 1 << 30},  {"t", 1ULL << 40}, {"tb", 1ULL << 40}, {"tib", 1ULL << 40}};
+    } units[] = {{"", 1 << 20},      {"b", 1},           {"k", 1 << 10},   {"kb", 1 << 10},
+                 {"kib", 1 << 10},   {"m", 1 << 20},     {"mb", 1 << 20},  {"mib", 1 << 20},
+                 {"g", 1 << 30},     {"gb", 1 << 30},    {"gib", 1 << 30}, {"t", 1ULL << 40},
+                 {"tb", 1ULL << 40}, {"tib", 1ULL << 40}};
 
     for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
         if (strcasecmp(unit, units[i].name) == 0)
@@ -63,12 +65,17 @@ static void check_size(const char *s)
     if (read_exact(s, &milli, &rest) == 0) {
         f = size_factor(rest);
         PROPERTY(f, "size '%s': no such unit", s);
-        /* Never a byte more than the digits say, and less only by what comes after three decimals and rounding. */
-        PROPERTY((wide)v <= (milli + 1) * f / 1000 + 1, "size '%s': %llu is too much", s, (unsigned long long)v);
-        PROPERTY((wide)v + f / 500 + 200 >= milli * f / 1000, "size '%s': %llu is too little", s, (unsigned long long)v);
+        /* Never a byte more than the digits say, and less only by what comes after three decimals
+         * and rounding. */
+        PROPERTY((wide)v <= (milli + 1) * f / 1000 + 1, "size '%s': %llu is too much", s,
+                 (unsigned long long)v);
+        PROPERTY((wide)v + f / 500 + 200 >= milli * f / 1000, "size '%s': %llu is too little", s,
+                 (unsigned long long)v);
     }
-    PROPERTY(units_parse_size(units_format_size(v, text, sizeof(text)), &back) == 0, "size '%s': wrote '%s'", s, text);
-    PROPERTY(back <= v && v - back <= v / 8, "size '%s': %llu became '%s'", s, (unsigned long long)v, text);
+    PROPERTY(units_parse_size(units_format_size(v, text, sizeof(text)), &back) == 0,
+             "size '%s': wrote '%s'", s, text);
+    PROPERTY(back <= v && v - back <= v / 8, "size '%s': %llu became '%s'", s,
+             (unsigned long long)v, text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -80,13 +87,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     check_size(s);
     r = units_parse_duration(s, &usec);
-    PROPERTY(r < 0 ? usec == 77 : usec > 0, "duration '%s': %d, %llu", s, r, (unsigned long long)usec);
+    PROPERTY(r < 0 ? usec == 77 : usec > 0, "duration '%s': %d, %llu", s, r,
+             (unsigned long long)usec);
     (void)units_format_usec(usec, text, sizeof(text));
     PROPERTY(text[strlen(text) - 1] == 's', "duration '%s': wrote '%s'", s, text);
     r = units_parse_cpu(s, &milli);
     PROPERTY(r < 0 ? milli == 77 : milli > 0 && milli <= 4096000, "cpu '%s': %d, %u", s, r, milli);
     r = units_parse_count(s, 1000, &count);
-    PROPERTY(r < 0 ? count == 77 : count > 0 && count <= 1000, "count '%s': %d, %llu", s, r, (unsigned long long)count);
+    PROPERTY(r < 0 ? count == 77 : count > 0 && count <= 1000, "count '%s': %d, %llu", s, r,
+             (unsigned long long)count);
     free(s);
     return 0;
 }

@@ -19,12 +19,14 @@
 
 static void usage(void)
 {
-    puts("clawden audit shows what ran: one line for the beginning and one for the end of every run.\n"
+    puts("clawden audit shows what ran: one line for the beginning and one for the end of every "
+         "run.\n"
          "\n"
          "  clawden audit [--follow] [--json]   print the record, and go on as it grows\n"
          "  clawden audit verify                check that no line was changed, removed or put in\n"
          "\n"
-         "The record is logs/audit.jsonl in ~/.clawden (or CLAWDEN_DATA_DIR). verify exits 1 if the chain is broken.");
+         "The record is logs/audit.jsonl in ~/.clawden (or CLAWDEN_DATA_DIR). verify exits 1 if "
+         "the chain is broken.");
 }
 
 static const char *text_of(const json_t *o, const char *key)
@@ -40,7 +42,8 @@ static void put_argv(struct buf *b, const json_t *argv)
     size_t i;
     json_t *word;
 
-    json_array_foreach (argv, i, word) {
+    json_array_foreach(argv, i, word)
+    {
         const char *s = json_string_value(word);
         bool plain = s && *s && !strpbrk(s, " \t\n'\"\\$`;&|<>*?()");
 
@@ -93,7 +96,8 @@ static void close_file(FILE **f)
 static int show(const struct audit *a, bool follow, bool json)
 {
     autoclose int watch = -1;
-    int fd = openat(a->dir, "audit.jsonl", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | (follow ? O_CREAT : 0), 0600);
+    int fd = openat(a->dir, "audit.jsonl",
+                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | (follow ? O_CREAT : 0), 0600);
     cleanup_(close_file) FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
     autofree char *line = NULL;
     size_t size = 0;
@@ -139,8 +143,8 @@ static int verify(struct audit *a, bool json)
         return 1;
     }
     if (json)
-        printf("{\"lines\":%lu,\"ok\":%s,\"bad_line\":%lu,\"why\":\"%s\"}\n", c.lines, c.bad_line ? "false" : "true",
-               c.bad_line, c.why ? c.why : "");
+        printf("{\"lines\":%lu,\"ok\":%s,\"bad_line\":%lu,\"why\":\"%s\"}\n", c.lines,
+               c.bad_line ? "false" : "true", c.bad_line, c.why ? c.why : "");
     else if (c.bad_line)
         printf("BROKEN at line %lu: %s\n", c.bad_line, c.why);
     else

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * clawden doctor: tries every primitive that boxes are made of, as this user, here and now. Each check is
- * an attempt, never a look at a version number; what it means and how to mend it stand beside it.
+ * clawden doctor: tries every primitive that boxes are made of, as this user, here and now. Each
+ * check is an attempt, never a look at a version number; what it means and how to mend it stand
+ * beside it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +30,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/landlock.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -36,7 +38,6 @@
 #include "cmd/clawden/clawden.h"
 #include "engine/native/cgroup.h"
 #include "engine/native/ids.h"
-#include "base/landlock.h"
 #include "engine/native/seccomp.h"
 #include "engine/native/watch.h"
 #include "engine/run.h"
@@ -56,7 +57,8 @@ struct check {
     const char *without; /* what follows if it does not work */
 };
 
-static void say(struct finding *f, bool works, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void say(struct finding *f, bool works, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 static void say(struct finding *f, bool works, const char *fmt, ...)
 {
     va_list ap;
@@ -109,19 +111,23 @@ static int try_mount_in_ns(void)
     m = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, 0);
     if (m < 0)
         return errno;
-    return syscall(SYS_move_mount, m, "", AT_FDCWD, "/usr", MOVE_MOUNT_F_EMPTY_PATH) < 0 ? errno : 0;
+    return syscall(SYS_move_mount, m, "", AT_FDCWD, "/usr", MOVE_MOUNT_F_EMPTY_PATH) < 0 ? errno
+                                                                                         : 0;
 }
 
 static const char *user_ns_fix(void)
 {
     if (sysctl_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) == 1)
-        return "AppArmor restricts user namespaces (Ubuntu 24.04): as root, install a profile with 'userns,' for "
-               "clawden-sandbox and clawden-spawn in /etc/apparmor.d and run 'apparmor_parser -r' on it";
+        return "AppArmor restricts user namespaces (Ubuntu 24.04): as root, install a profile with "
+               "'userns,' for "
+               "clawden-sandbox and clawden-spawn in /etc/apparmor.d and run 'apparmor_parser -r' "
+               "on it";
     if (sysctl_number("/proc/sys/kernel/unprivileged_userns_clone", 1) == 0)
         return "as root: sysctl -w kernel.unprivileged_userns_clone=1";
     if (sysctl_number("/proc/sys/user/max_user_namespaces", 1) == 0)
         return "as root: sysctl -w user.max_user_namespaces=15000";
-    return "inside a container: start it with user namespaces allowed (seccomp and AppArmor profiles)";
+    return "inside a container: start it with user namespaces allowed (seccomp and AppArmor "
+           "profiles)";
 }
 
 static void check_user_ns(struct finding *f)
@@ -167,7 +173,8 @@ static void check_landlock(struct finding *f)
 {
     int abi = landlock_abi();
 
-    f->fix = "needs Linux 5.19 or newer with 'landlock' among the active LSMs (boot option lsm=...)";
+    f->fix =
+        "needs Linux 5.19 or newer with 'landlock' among the active LSMs (boot option lsm=...)";
     say(f, abi >= 2, "ABI %d", abi);
 }
 
@@ -190,7 +197,10 @@ static void check_memfd(struct finding *f)
     long noexec = sysctl_number("/proc/sys/vm/memfd_noexec", 0);
 
     f->fix = "as root: sysctl -w vm.memfd_noexec=1";
-    say(f, fd >= 0 && noexec < 2, "%s", fd < 0 ? strerror(errno) : noexec >= 2 ? "vm.memfd_noexec is 2" : "works");
+    say(f, fd >= 0 && noexec < 2, "%s",
+        fd < 0        ? strerror(errno)
+        : noexec >= 2 ? "vm.memfd_noexec is 2"
+                      : "works");
 }
 
 static void check_id_maps(struct finding *f)
@@ -213,9 +223,10 @@ static void check_cgroup(struct finding *f)
     struct cgroup_base base;
 
     cgroup_find(false, &base);
-    f->fix = geteuid() == 0 ? "mount cgroup v2 (or v1 with memory, pids and cpu) on /sys/fs/cgroup"
-                            : "log in through systemd (the spawner then gets a delegated group), or as root: "
-                              "mkdir and chown .../clawden/user-UID in the memory, pids and cpu hierarchies";
+    f->fix = geteuid() == 0
+                 ? "mount cgroup v2 (or v1 with memory, pids and cpu) on /sys/fs/cgroup"
+                 : "log in through systemd (the spawner then gets a delegated group), or as root: "
+                   "mkdir and chown .../clawden/user-UID in the memory, pids and cpu hierarchies";
     say(f, base.kind != CGROUP_NONE, "%s%s%s%s",
         base.kind == CGROUP_V2   ? "v2:"
         : base.kind == CGROUP_V1 ? "v1:"
@@ -228,7 +239,8 @@ static void check_cgroup(struct finding *f)
 static void check_watch(struct finding *f)
 {
     f->fix = "needs a kernel with CONFIG_PROC_CHILDREN";
-    say(f, watch_is_possible(), "%s", watch_is_possible() ? "the process tree can be watched" : "no children files");
+    say(f, watch_is_possible(), "%s",
+        watch_is_possible() ? "the process tree can be watched" : "no children files");
 }
 
 static void check_audit(struct finding *f)
@@ -258,7 +270,8 @@ static void check_box(struct finding *f)
     char *argv[] = {word, NULL}, *env[] = {path, NULL};
     autoclose int ws = -1, null = open("/dev/null", O_RDWR | O_CLOEXEC);
     struct box_exec what = {.argv = argv, .env = env, .cwd = dir, .stdio = {null, null, null}};
-    struct box_spec spec = {.root = ROOT_HOST, .root_fd = -1, .workspace_path = dir, .uid = 1000, .gid = 1000};
+    struct box_spec spec = {
+        .root = ROOT_HOST, .root_fd = -1, .workspace_path = dir, .uid = 1000, .gid = 1000};
     struct run_request req = {.engine = &engine_native, .spec = &spec, .exec = &what};
     struct run_result res;
     struct error err = {0};
@@ -270,12 +283,14 @@ static void check_box(struct finding *f)
         return;
     }
     spec.workspace_fd = ws = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    spec.limits = (struct box_limits){.memory_bytes = 256u << 20, .pids = 64, .tmp_bytes = 16u << 20, .wall_usec = 10000000};
+    spec.limits = (struct box_limits){
+        .memory_bytes = 256u << 20, .pids = 64, .tmp_bytes = 16u << 20, .wall_usec = 10000000};
     begun = now_usec();
     if (run_command(&req, &res, &err) < 0)
         say(f, false, "%.180s", err.msg);
     else
-        say(f, run_exit_status(&res) == 0, "'true' ran in one, built in place, in %.1f ms; memory limit: %s",
+        say(f, run_exit_status(&res) == 0,
+            "'true' ran in one, built in place, in %.1f ms; memory limit: %s",
             (double)(now_usec() - begun) / 1000, grade_name(res.grades[LIMIT_MEMORY]));
     (void)rmdir(dir);
 }
@@ -286,11 +301,13 @@ static const struct check checks[] = {
     {"openat2", NEEDED, check_openat2, "no path can be opened safely: no box"},
     {"seccomp filter", NEEDED, check_seccomp, "no box can be made"},
     {"executable memfd", NEEDED, check_memfd, "init cannot be started: no box"},
-    {"Landlock", WANTED, check_landlock, "boxes run with one belt less; multi-tenant mode denies every run"},
+    {"Landlock", WANTED, check_landlock,
+     "boxes run with one belt less; multi-tenant mode denies every run"},
     {"session keyring", NEEDED, check_keyring, "no box can be made"},
     {"id-mapped mounts", NEEDED, check_id_maps, "root cannot give a box its workspace"},
     {"cgroups", WANTED, check_cgroup,
-     "memory, cpu and pids limits are supervised (every 20 ms), not kept by the kernel; multi-tenant mode denies"},
+     "memory, cpu and pids limits are supervised (every 20 ms), not kept by the kernel; "
+     "multi-tenant mode denies"},
     {"process tree", WANTED, check_watch, "limits without a cgroup are refused"},
     {"audit record", NEEDED, check_audit, "no run is allowed that cannot be recorded"},
     {"a box", NEEDED, check_box, "nothing can be run"},
@@ -309,9 +326,13 @@ static void print_text(const struct finding *found)
     for (int i = 0; i < N_CHECKS; i++) {
         const struct finding *f = &found[i];
         const char *mark = f->works ? "ok" : checks[i].weight == NEEDED ? "NO" : "--";
-        const char *paint = !color ? "" : f->works ? "\033[32m" : checks[i].weight == NEEDED ? "\033[31m" : "\033[33m";
+        const char *paint = !color                       ? ""
+                            : f->works                   ? "\033[32m"
+                            : checks[i].weight == NEEDED ? "\033[31m"
+                                                         : "\033[33m";
 
-        printf("%s%-3s%s %-18s %s\n", paint, mark, color ? "\033[0m" : "", checks[i].name, f->detail);
+        printf("%s%-3s%s %-18s %s\n", paint, mark, color ? "\033[0m" : "", checks[i].name,
+               f->detail);
         if (!f->works)
             printf("      so:  %s\n      fix: %s\n", checks[i].without, f->fix);
     }
@@ -353,7 +374,8 @@ int cmd_doctor(int argc, char **argv)
 
         if (!help)
             log_error("doctor: unknown word '%s'", argv[1]);
-        puts("clawden doctor [--json]: tries everything that boxes are made of, as this user; exits 1 if no box works.");
+        puts("clawden doctor [--json]: tries everything that boxes are made of, as this user; "
+             "exits 1 if no box works.");
         return help ? 0 : 2;
     }
     for (int i = 0; i < N_CHECKS; i++) {

@@ -12,17 +12,20 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *help;
 } verbs[] = {
-    {"doctor", cmd_doctor, "what this machine can do for this user, what is missing, and how to mend it"},
+    {"doctor", cmd_doctor,
+     "what this machine can do for this user, what is missing, and how to mend it"},
     {"audit", cmd_audit, "what ran: the record, followed live or verified"},
 };
 enum { N_VERBS = sizeof(verbs) / sizeof(*verbs) };
 
 static void usage(void)
 {
-    puts("clawden: sandboxes for AI agents' tools, on one Linux machine, without a daemon and without root.\n");
+    puts("clawden: sandboxes for AI agents' tools, on one Linux machine, without a daemon and "
+         "without root.\n");
     for (int i = 0; i < N_VERBS; i++)
         printf("  clawden %-10s %s\n", verbs[i].name, verbs[i].help);
-    puts("\n'clawden VERB --help' says more. To run a command in a box: clawden-sandbox exec -- command");
+    puts("\n'clawden VERB --help' says more. To run a command in a box: clawden-sandbox exec -- "
+         "command");
 }
 
 int main(int argc, char **argv)

@@ -89,7 +89,7 @@ static void put_limit(struct buf *b, const struct run_result *r)
     buf_json_num(b, "limit", (long long)r->limit_value);
     buf_json_num(b, "observed", (long long)r->observed);
     buf_json_str(b, "unit",
-                 r->limit == LIMIT_PIDS                                   ? "processes"
+                 r->limit == LIMIT_PIDS                                 ? "processes"
                  : r->limit == LIMIT_WALL || r->limit == LIMIT_CPU_TIME ? "microseconds"
                                                                         : "bytes");
     buf_json_bool(b, "killed", r->status == SIGKILL);
@@ -112,8 +112,9 @@ static void put_result(struct buf *b, const struct run_result *r, int exit_statu
 
 static void put_belts(struct buf *b, const struct run_result *r)
 {
-    static const enum limit_kind shown[] = {LIMIT_MEMORY, LIMIT_CPU, LIMIT_PIDS, LIMIT_WALL, LIMIT_CPU_TIME,
-                                            LIMIT_OUTPUT, LIMIT_FILE_SIZE, LIMIT_TMP, LIMIT_DISK};
+    static const enum limit_kind shown[] = {LIMIT_MEMORY,    LIMIT_CPU,      LIMIT_PIDS,
+                                            LIMIT_WALL,      LIMIT_CPU_TIME, LIMIT_OUTPUT,
+                                            LIMIT_FILE_SIZE, LIMIT_TMP,      LIMIT_DISK};
 
     buf_json_key(b, "belts");
     buf_puts(b, "{");
@@ -135,7 +136,8 @@ static void end_record(struct record *rec, const struct run_result *r, int exit_
     buf_init(&f, LIMIT_AUDIT_LINE);
     buf_json_str(&f, "box", r->box_id);
     put_result(&f, r, exit_status);
-    if (audit_append(&rec->audit, r->limit == LIMIT_NONE ? "run.end" : "run.limit", rec->o->command[0], &f, &err) < 0)
+    if (audit_append(&rec->audit, r->limit == LIMIT_NONE ? "run.end" : "run.limit",
+                     rec->o->command[0], &f, &err) < 0)
         log_warn("%s: the end of this run is not recorded", err.msg);
 }
 
@@ -180,7 +182,8 @@ static void print_end(const struct options *o, const struct run_result *r)
     char text[256];
 
     if (!r->started && r->exec_sys)
-        log_error("%s '%s': %s", r->exec_at ? r->exec_at : "execute", o->command[0], strerror(r->exec_sys));
+        log_error("%s '%s': %s", r->exec_at ? r->exec_at : "execute", o->command[0],
+                  strerror(r->exec_sys));
     else if (!o->quiet && run_limit_text(r, text, sizeof(text))[0])
         log_error("%s", text);
 }

@@ -21,12 +21,13 @@ struct view {
     struct launch_plan plan;
     enum cgroup_kind cgroups;
     enum grade grades[LIMIT_KINDS];
-    uint32_t held, seen; /* belts of the live box */
+    uint32_t held, seen;  /* belts of the live box */
     struct error refused; /* why no box can be made like this; code ERR_NONE if it can */
 };
 
-static const enum limit_kind limits[] = {LIMIT_MEMORY, LIMIT_CPU,       LIMIT_PIDS, LIMIT_WALL, LIMIT_CPU_TIME,
-                                         LIMIT_OUTPUT, LIMIT_FILE_SIZE, LIMIT_TMP,  LIMIT_DISK};
+static const enum limit_kind limits[] = {LIMIT_MEMORY,    LIMIT_CPU,      LIMIT_PIDS,
+                                         LIMIT_WALL,      LIMIT_CPU_TIME, LIMIT_OUTPUT,
+                                         LIMIT_FILE_SIZE, LIMIT_TMP,      LIMIT_DISK};
 enum { N_LIMITS = sizeof(limits) / sizeof(*limits) };
 
 static uint64_t limit_value(const struct box_limits *l, enum limit_kind kind)
@@ -58,8 +59,8 @@ static uint64_t limit_value(const struct box_limits *l, enum limit_kind kind)
 }
 
 /*
- * Landlock is put on a command just before it is executed. A folder cannot be executed: if that is what
- * fails, everything before it went well.
+ * Landlock is put on a command just before it is executed. A folder cannot be executed: if that is
+ * what fails, everything before it went well.
  */
 static bool takes_commands(struct box *box, struct error *err)
 {
@@ -68,7 +69,8 @@ static bool takes_commands(struct box *box, struct error *err)
     const struct box_exec what = {.argv = argv, .env = env, .stdio = {-1, -1, -1}};
     struct box_event e;
 
-    return box->ops->exec(box, &what, err) >= 0 && box->ops->next_event(box, &e, err) >= 0 && e.kind == BOX_FAILED;
+    return box->ops->exec(box, &what, err) >= 0 && box->ops->next_event(box, &e, err) >= 0 &&
+           e.kind == BOX_FAILED;
 }
 
 /* A real box, asked of the kernel, and gone again: nothing here is taken from the plan. */
@@ -82,7 +84,8 @@ static void look_at_a_box(const struct options *o, struct view *v)
         return;
     if (belts_read(box->init_pid, &v->held, &v->seen) < 0)
         v->seen = 0;
-    /* What /proc cannot show was put on by system calls that succeeded, or there would be no init. */
+    /* What /proc cannot show was put on by system calls that succeeded, or there would be no init.
+     */
     v->held |= box->belts & ~v->seen;
     memcpy(v->grades, box->grades, sizeof(v->grades));
     if (!takes_commands(box, &v->refused))
@@ -151,13 +154,15 @@ static void print_text(const struct options *o, const struct view *v)
 {
     enum stage last = STAGE_DROP + 1;
 
-    printf("Workspace  %s (%s)%s\n", o->workspace_path, o->spec.workspace_ro ? "read-only" : "read-write",
-           o->spec.root == ROOT_HOST_RO && !v->facts.has_workspace_dir ? "" : ", also as /workspace");
+    printf("Workspace  %s (%s)%s\n", o->workspace_path,
+           o->spec.workspace_ro ? "read-only" : "read-write",
+           o->spec.root == ROOT_HOST_RO && !v->facts.has_workspace_dir ? ""
+                                                                       : ", also as /workspace");
     printf("Ids        %s\n", v->facts.ids == IDS_RANGE
                                   ? "65536 ids of the box's own; the workspace's owner is its user"
                                   : "one: the box's user 1000 is you");
-    printf("Cgroup     %s\nLandlock   ABI %d\nNetwork    none but its own loopback\n", cgroup_name(v->cgroups),
-           v->facts.landlock_abi);
+    printf("Cgroup     %s\nLandlock   ABI %d\nNetwork    none but its own loopback\n",
+           cgroup_name(v->cgroups), v->facts.landlock_abi);
     print_limits(o, v);
     if (v->refused.code != ERR_NONE)
         printf("\nNo box can be made like this: %s\n", v->refused.msg);
@@ -173,7 +178,8 @@ static void print_text(const struct options *o, const struct view *v)
         if (s->stage != last)
             printf("  %s\n", stage_name(s->stage));
         last = s->stage;
-        printf("    %s%s\n", step_describe(s, text, sizeof(text)), s->op == OP_TREE && s->read_only ? " read-only" : "");
+        printf("    %s%s\n", step_describe(s, text, sizeof(text)),
+               s->op == OP_TREE && s->read_only ? " read-only" : "");
     }
 }
 

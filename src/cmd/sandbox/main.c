@@ -13,11 +13,14 @@ static void usage(void)
     puts("clawden-sandbox runs a command that you do not trust in a box of its own.\n"
          "\n"
          "  clawden-sandbox exec [options] -- command [words]   run it\n"
-         "  clawden-sandbox explain [options] [--json]          show how the box would be built here\n"
+         "  clawden-sandbox explain [options] [--json]          show how the box would be built "
+         "here\n"
          "  clawden-sandbox --version | --help\n"
          "\n"
-         "The box sees the system's programs read-only, an empty home, its own processes, no network, and one\n"
-         "folder of yours: the workspace, at its own path and as /workspace. Nothing else of the machine exists\n"
+         "The box sees the system's programs read-only, an empty home, its own processes, no "
+         "network, and one\n"
+         "folder of yours: the workspace, at its own path and as /workspace. Nothing else of the "
+         "machine exists\n"
          "in it. When the command ends, everything it started ends with it.\n"
          "\n"
          "Examples\n"
@@ -30,8 +33,10 @@ static void usage(void)
          "Options");
     options_help();
     puts("\n"
-         "Exit status: the command's own; 124 time limit, 125 the box could not be made, 126 the command cannot\n"
-         "be executed, 127 it was not found, 137 a limit killed it (stderr names which), 128+n signal n, 2 usage.\n"
+         "Exit status: the command's own; 124 time limit, 125 the box could not be made, 126 the "
+         "command cannot\n"
+         "be executed, 127 it was not found, 137 a limit killed it (stderr names which), 128+n "
+         "signal n, 2 usage.\n"
          "Every run is recorded: 'clawden audit'. What this machine can do: 'clawden doctor'.");
 }
 

@@ -15,9 +15,30 @@
 
 /* One row per option: the parser and the help are made from it. */
 enum opt {
-    O_TIMEOUT = 256, O_MEMORY, O_CPU, O_PIDS, O_OUTPUT, O_CPU_TIME, O_FILE_SIZE, O_DISK, O_TMP, O_NETWORK,
-    O_WORKSPACE, O_RO, O_ROOTFS, O_ENV, O_ENV_FILE, O_CHDIR, O_MULTI, O_DEGRADED, O_JSON, O_JSON_FD,
-    O_NO_SPAWNER, O_FRESH_NET, O_QUIET, O_HELP,
+    O_TIMEOUT = 256,
+    O_MEMORY,
+    O_CPU,
+    O_PIDS,
+    O_OUTPUT,
+    O_CPU_TIME,
+    O_FILE_SIZE,
+    O_DISK,
+    O_TMP,
+    O_NETWORK,
+    O_WORKSPACE,
+    O_RO,
+    O_ROOTFS,
+    O_ENV,
+    O_ENV_FILE,
+    O_CHDIR,
+    O_MULTI,
+    O_DEGRADED,
+    O_JSON,
+    O_JSON_FD,
+    O_NO_SPAWNER,
+    O_FRESH_NET,
+    O_QUIET,
+    O_HELP,
 };
 
 static const struct row {
@@ -26,8 +47,10 @@ static const struct row {
     const char *arg; /* NULL: none; "[...]": optional */
     const char *help;
 } rows[] = {
-    {"timeout", O_TIMEOUT, "TIME", "kill the command after this time: 30s, 2m, 1h; a bare number is seconds"},
-    {"memory", O_MEMORY, "SIZE", "memory of the whole box: 256m, 1g; a bare number is MB (default 1g)"},
+    {"timeout", O_TIMEOUT, "TIME",
+     "kill the command after this time: 30s, 2m, 1h; a bare number is seconds"},
+    {"memory", O_MEMORY, "SIZE",
+     "memory of the whole box: 256m, 1g; a bare number is MB (default 1g)"},
     {"cpu", O_CPU, "N|N%", "processors it may use: 0.5 or 50% (default: all)"},
     {"pids", O_PIDS, "N", "processes and threads at once (default 256)"},
     {"output", O_OUTPUT, "SIZE", "bytes it may write to stdout and stderr together"},
@@ -35,18 +58,22 @@ static const struct row {
     {"file-size", O_FILE_SIZE, "SIZE", "size of any one file it writes"},
     {"disk", O_DISK, "SIZE", "how far the free space of the workspace's disk may fall"},
     {"tmp", O_TMP, "SIZE", "size of /tmp and the other scratch folders together (default 500m)"},
-    {"allow-network", O_NETWORK, "[=HOST,...]", "let the command use the network (refused: see --help text)"},
-    {"workspace", O_WORKSPACE, "DIR", "the folder it works in (default $WORKSPACE, else the current one)"},
+    {"allow-network", O_NETWORK, "[=HOST,...]",
+     "let the command use the network (refused: see --help text)"},
+    {"workspace", O_WORKSPACE, "DIR",
+     "the folder it works in (default $WORKSPACE, else the current one)"},
     {"ro", O_RO, NULL, "the workspace is read-only"},
     {"rootfs", O_ROOTFS, "WHAT", "host (default), host-ro, or a folder with an unpacked image"},
     {"env", O_ENV, "K=V", "set a variable; K alone takes it from this environment"},
     {"env-file", O_ENV_FILE, "FILE", "set the variables of a file of K=V lines"},
     {"chdir", O_CHDIR, "PATH", "start in this folder of the box (default: the workspace)"},
-    {"multi-tenant", O_MULTI, NULL, "deny the run if any belt or limit is missing (CLAWDEN_MULTI_TENANT=1)"},
+    {"multi-tenant", O_MULTI, NULL,
+     "deny the run if any belt or limit is missing (CLAWDEN_MULTI_TENANT=1)"},
     {"allow-degraded", O_DEGRADED, NULL, "run even if a limit cannot be kept here"},
     {"json", O_JSON, NULL, "print one JSON object about the run to stderr"},
     {"json-fd", O_JSON_FD, "N", "print it to this descriptor"},
-    {"no-spawner", O_NO_SPAWNER, NULL, "build the box in place, use and start no spawner (CLAWDEN_NO_SPAWNER=1)"},
+    {"no-spawner", O_NO_SPAWNER, NULL,
+     "build the box in place, use and start no spawner (CLAWDEN_NO_SPAWNER=1)"},
     {"fresh-net", O_FRESH_NET, NULL, "never reuse an untouched network namespace of a slot"},
     {"quiet", O_QUIET, NULL, "no line on stderr when a limit was reached"},
     {"help", O_HELP, NULL, "this text"},
@@ -65,15 +92,16 @@ void options_help(void)
         char left[48];
         const char *arg = rows[i].arg;
 
-        (void)snprintf(left, sizeof(left), "--%s%s%s", rows[i].name, arg && arg[0] != '[' ? " " : "",
-                       arg ? arg : "");
+        (void)snprintf(left, sizeof(left), "--%s%s%s", rows[i].name,
+                       arg && arg[0] != '[' ? " " : "", arg ? arg : "");
         printf("  %-24s %s\n", left, rows[i].help);
     }
 }
 
 static int bad(const char *option, const char *value, int r, const char *want)
 {
-    log_error("--%s '%s': %s; %s", option, value, r == -ERANGE ? "out of range" : "not understood", want);
+    log_error("--%s '%s': %s; %s", option, value, r == -ERANGE ? "out of range" : "not understood",
+              want);
     return -1;
 }
 
@@ -231,7 +259,8 @@ static int set_other(struct options *o, enum opt opt, const char *value)
 
     switch ((int)opt) {
     case O_NETWORK:
-        log_error("--allow-network: refused: the egress relay that would carry and filter the traffic is not "
+        log_error("--allow-network: refused: the egress relay that would carry and filter the "
+                  "traffic is not "
                   "part of this version, and a box never shares the host's network");
         return -2;
     case O_WORKSPACE:
@@ -306,10 +335,11 @@ int options_parse(struct options *o, int argc, char **argv)
 
     set_defaults(o);
     for (int i = 0; i < N_ROWS; i++)
-        longs[i] = (struct option){
-            rows[i].name,
-            !rows[i].arg ? no_argument : rows[i].arg[0] == '[' ? optional_argument : required_argument, NULL,
-            (int)rows[i].opt};
+        longs[i] = (struct option){rows[i].name,
+                                   !rows[i].arg            ? no_argument
+                                   : rows[i].arg[0] == '[' ? optional_argument
+                                                           : required_argument,
+                                   NULL, (int)rows[i].opt};
     opterr = 0;
     optind = 1;
     /* '+': the first word that is no option is the command; nothing behind it is ours. */
@@ -327,7 +357,8 @@ int options_parse(struct options *o, int argc, char **argv)
         }
         if (c == O_HELP || c == 'h')
             return 1;
-        r = c <= O_TMP ? set_limit(o, (enum opt)c, longs[index].name, optarg) : set_other(o, (enum opt)c, optarg);
+        r = c <= O_TMP ? set_limit(o, (enum opt)c, longs[index].name, optarg)
+                       : set_other(o, (enum opt)c, optarg);
         if (r < 0)
             return r;
     }

@@ -14,13 +14,14 @@
 #include "cmd/sandbox/sandbox.h"
 
 /* May not be the workspace themselves. */
-static const char *const system_dirs[] = {"/",    "/bin",  "/boot", "/dev",  "/etc",  "/home", "/lib",  "/lib32",
-                                          "/lib64", "/libx32", "/media", "/mnt", "/opt", "/proc", "/root", "/run",
-                                          "/sbin", "/srv", "/sys",  "/tmp",  "/usr",  "/var",  "/var/lib",
-                                          "/var/log", "/var/tmp", "/usr/local"};
+static const char *const system_dirs[] = {
+    "/",       "/bin",   "/boot", "/dev", "/etc",     "/home",    "/lib",     "/lib32",    "/lib64",
+    "/libx32", "/media", "/mnt",  "/opt", "/proc",    "/root",    "/run",     "/sbin",     "/srv",
+    "/sys",    "/tmp",   "/usr",  "/var", "/var/lib", "/var/log", "/var/tmp", "/usr/local"};
 /* Nor may anything inside these. */
-static const char *const closed_dirs[] = {"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32",
-                                          "/proc", "/run", "/sbin", "/sys", "/usr"};
+static const char *const closed_dirs[] = {"/bin",   "/boot",  "/dev",    "/etc",  "/lib",
+                                          "/lib32", "/lib64", "/libx32", "/proc", "/run",
+                                          "/sbin",  "/sys",   "/usr"};
 
 static int canonical(const char *path, char *real, size_t size)
 {
@@ -37,8 +38,8 @@ static int check_not_holding(const char *ws, const char *path, const char *what,
     if (!path || canonical(path, real, sizeof(real)) < 0)
         return 0;
     if (path_is_within(real, ws))
-        return error_set(err, ERR_DENIED, "workspace '%s': %s %s ('%s'); choose a folder inside it", ws,
-                         strcmp(real, ws) == 0 ? "is" : "holds", what, real);
+        return error_set(err, ERR_DENIED, "workspace '%s': %s %s ('%s'); choose a folder inside it",
+                         ws, strcmp(real, ws) == 0 ? "is" : "holds", what, real);
     return 0;
 }
 
@@ -50,7 +51,8 @@ static int check_own(const char *ws, const char *own, struct error *err)
     if (r < 0 || canonical(own, real, sizeof(real)) < 0 || !path_is_within(ws, real) ||
         path_is_within(ws + strlen(real), "/workspaces"))
         return r;
-    return error_set(err, ERR_DENIED, "workspace '%s': is inside ClawDen's own folder ('%s')", ws, real);
+    return error_set(err, ERR_DENIED, "workspace '%s': is inside ClawDen's own folder ('%s')", ws,
+                     real);
 }
 
 static int check_place(const char *ws, struct error *err)
@@ -61,10 +63,12 @@ static int check_place(const char *ws, struct error *err)
 
     for (size_t i = 0; i < sizeof(system_dirs) / sizeof(*system_dirs); i++)
         if (strcmp(ws, system_dirs[i]) == 0)
-            return error_set(err, ERR_DENIED, "workspace '%s': is a system folder; choose a folder of your own", ws);
+            return error_set(err, ERR_DENIED,
+                             "workspace '%s': is a system folder; choose a folder of your own", ws);
     for (size_t i = 0; i < sizeof(closed_dirs) / sizeof(*closed_dirs); i++)
         if (path_is_within(ws, closed_dirs[i]))
-            return error_set(err, ERR_DENIED, "workspace '%s': is inside '%s'; choose a folder of your own", ws,
+            return error_set(err, ERR_DENIED,
+                             "workspace '%s': is inside '%s'; choose a folder of your own", ws,
                              closed_dirs[i]);
     r = check_not_holding(ws, getenv("HOME"), "your home folder", err);
     if (r >= 0)
@@ -125,7 +129,8 @@ static int open_root(struct options *o, struct error *err)
         struct stat other;
 
         if (fstat(fd, &other) == 0 && other.st_ino == st.st_ino && other.st_dev == st.st_dev)
-            return error_set(err, ERR_DENIED, "root folder '%s': is the host's root; use --rootfs host", o->rootfs);
+            return error_set(err, ERR_DENIED,
+                             "root folder '%s': is the host's root; use --rootfs host", o->rootfs);
     }
     return 0;
 }

@@ -2,11 +2,11 @@
 /*
  * clawden-spawn keeps ready slots for one user (engine/native/slot.h).
  *
- * Theory of operation. Started by the first program that finds no spawner; a lock makes it the only one.
- * It makes the socket, a cgroup and an id range per slot, and the slot processes, which do the rest; they
- * tell it when they are taken and free again. When all are taken it makes more, up to a limit; when
- * nobody has asked for a while it removes everything and leaves. Nothing depends on it: without it, boxes
- * are built in place.
+ * Theory of operation. Started by the first program that finds no spawner; a lock makes it the only
+ * one. It makes the socket, a cgroup and an id range per slot, and the slot processes, which do the
+ * rest; they tell it when they are taken and free again. When all are taken it makes more, up to a
+ * limit; when nobody has asked for a while it removes everything and leaves. Nothing depends on it:
+ * without it, boxes are built in place.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,9 +39,9 @@
 #include "engine/native/slot.h"
 #include "version.h"
 
-#define SPARE_SLOTS 2                /* free ones to keep */
-#define IDLE_SEC    60               /* without a request: leave (CLAWDEN_SPAWN_IDLE) */
-#define LOOK_MS     2000             /* how often the host is compared with what slots were made from */
+#define SPARE_SLOTS 2    /* free ones to keep */
+#define IDLE_SEC    60   /* without a request: leave (CLAWDEN_SPAWN_IDLE) */
+#define LOOK_MS     2000 /* how often the host is compared with what slots were made from */
 #define TMP_BYTES   (500ull << 20)
 
 struct one {
@@ -116,7 +116,8 @@ static int prepare_ids(struct one *s, struct host_facts *facts, struct error *er
     r = ids_lock_range(&facts->range_base, &s->id_lock, err);
     if (r < 0)
         return r;
-    s->id_map = ids_make_map(0, 0, facts->range_base + slot_spec.uid, facts->range_base + slot_spec.gid);
+    s->id_map =
+        ids_make_map(0, 0, facts->range_base + slot_spec.uid, facts->range_base + slot_spec.gid);
     return s->id_map < 0 ? error_sys(err, s->id_map, "make an id map") : 0;
 }
 
@@ -278,7 +279,8 @@ static void read_notes(struct one *s)
         s->stale = true;
 }
 
-/* Page cache of earlier boxes counts as the next one's memory. Taking it away is slow: only when quiet. */
+/* Page cache of earlier boxes counts as the next one's memory. Taking it away is slow: only when
+ * quiet. */
 static void forget_caches(void)
 {
     for (unsigned i = 0; i < LIMIT_SLOTS; i++)
@@ -333,7 +335,8 @@ static int serve(struct error *err)
         int n;
 
         for (unsigned i = 0; i < LIMIT_SLOTS; i++)
-            p[i] = (struct pollfd){.fd = sp.slots[i].pid > 0 ? sp.slots[i].notify : -1, .events = POLLIN};
+            p[i] = (struct pollfd){.fd = sp.slots[i].pid > 0 ? sp.slots[i].notify : -1,
+                                   .events = POLLIN};
         p[LIMIT_SLOTS] = (struct pollfd){.fd = sp.signals, .events = POLLIN};
         n = poll(p, LIMIT_SLOTS + 1, LOOK_MS);
         for (unsigned i = 0; n > 0 && i < LIMIT_SLOTS; i++)
@@ -342,7 +345,8 @@ static int serve(struct error *err)
         if (n > 0 && p[LIMIT_SLOTS].revents) {
             if (on_signal())
                 return 0;
-            if (++deaths > 32) /* something on this host kills them: boxes are better built in place */
+            if (++deaths >
+                32) /* something on this host kills them: boxes are better built in place */
                 return error_set(err, ERR_UNSUPPORTED, "slots keep dying");
         }
         if (n == 0) {
@@ -411,8 +415,10 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--stop") == 0)
         return stop();
     if (argc > 1) {
-        puts("clawden-spawn keeps ready slots for 'clawden-sandbox exec', one spawner per user. It is started when\n"
-             "it is needed and leaves after a minute without work (CLAWDEN_SPAWN_IDLE, in seconds).\n"
+        puts("clawden-spawn keeps ready slots for 'clawden-sandbox exec', one spawner per user. It "
+             "is started when\n"
+             "it is needed and leaves after a minute without work (CLAWDEN_SPAWN_IDLE, in "
+             "seconds).\n"
              "\n"
              "  clawden-spawn            run, in the foreground\n"
              "  clawden-spawn --stop     stop the one that runs, and every box in its slots\n"
@@ -423,7 +429,8 @@ int main(int argc, char **argv)
     sp = (struct spawner){.dir = -1, .lock = -1, .listener = -1, .signals = -1, .init = -1};
     sp.base = (struct cgroup_base){.dirs = {-1, -1, -1}};
     for (unsigned i = 0; i < LIMIT_SLOTS; i++)
-        sp.slots[i] = (struct one){.id_lock = -1, .id_map = -1, .notify = -1, .groups = CGROUP_SET_EMPTY};
+        sp.slots[i] =
+            (struct one){.id_lock = -1, .id_map = -1, .notify = -1, .groups = CGROUP_SET_EMPTY};
     r = open_all(&err);
     if (r == 0)
         r = serve(&err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An engine that only pretends, for tests of what stands above: no process is made. What the command would
- * have done is said by its words:
+ * An engine that only pretends, for tests of what stands above: no process is made. What the
+ * command would have done is said by its words:
  *
  *   exit N | signal N | fail ERRNO | print TEXT (then exit 0) | hang (until killed)
  */
@@ -63,7 +63,8 @@ static int fake_exec(struct box *b, const struct box_exec *what, struct error *e
         (void)fd_write_full(what->stdio[1], word, strlen(word));
         n = 0;
     }
-    e = (struct box_event){.kind = BOX_EXITED, .pty_fd = -1, .status = strcmp(verb, "signal") == 0 ? n : n << 8};
+    e = (struct box_event){
+        .kind = BOX_EXITED, .pty_fd = -1, .status = strcmp(verb, "signal") == 0 ? n : n << 8};
     r = fd_send(f->inner, &e, sizeof(e), NULL, 0);
     return r < 0 ? error_sys(err, r, "pretend") : 0;
 }

@@ -17,8 +17,8 @@
 static const struct {
     const char *file;
     enum belt belt;
-} namespaces[] = {{"ns/user", BELT_USER_NS}, {"ns/mnt", BELT_MOUNT_NS}, {"ns/pid", BELT_PID_NS},
-                  {"ns/net", BELT_NET_NS},   {"ns/ipc", BELT_IPC_NS},   {"ns/uts", BELT_UTS_NS},
+} namespaces[] = {{"ns/user", BELT_USER_NS},    {"ns/mnt", BELT_MOUNT_NS}, {"ns/pid", BELT_PID_NS},
+                  {"ns/net", BELT_NET_NS},      {"ns/ipc", BELT_IPC_NS},   {"ns/uts", BELT_UTS_NS},
                   {"ns/cgroup", BELT_CGROUP_NS}};
 
 struct reading {
@@ -39,7 +39,8 @@ static void read_namespaces(int proc, struct reading *r)
     for (size_t i = 0; i < sizeof(namespaces) / sizeof(*namespaces); i++) {
         struct stat theirs, ours;
 
-        if (fstatat(proc, namespaces[i].file, &theirs, 0) < 0 || fstatat(self, namespaces[i].file, &ours, 0) < 0)
+        if (fstatat(proc, namespaces[i].file, &theirs, 0) < 0 ||
+            fstatat(self, namespaces[i].file, &ours, 0) < 0)
             continue;
         note(r, namespaces[i].belt, theirs.st_ino != ours.st_ino);
     }
@@ -82,7 +83,8 @@ static void read_root(int proc, struct reading *r)
     for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
         char where[8], options[256];
 
-        if (sscanf(line, "%*s %*s %*s %*s %7s %255s", where, options) == 2 && strcmp(where, "/") == 0) {
+        if (sscanf(line, "%*s %*s %*s %*s %7s %255s", where, options) == 2 &&
+            strcmp(where, "/") == 0) {
             note(r, BELT_READ_ONLY_ROOT, strncmp(options, "ro", 2) == 0);
             return;
         }

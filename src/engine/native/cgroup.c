@@ -27,7 +27,8 @@ static const char *const controllers[CG_COUNT] = {"memory", "pids", "cpu"};
 
 /* ---- where groups can be made ---- */
 
-/* The caller's path in the hierarchy of a v1 controller, or (name "") of v2, from /proc/self/cgroup. */
+/* The caller's path in the hierarchy of a v1 controller, or (name "") of v2, from
+ * /proc/self/cgroup. */
 static bool own_path(char *text, const char *controller, const char **ret)
 {
     char *line = text, *end;
@@ -163,7 +164,8 @@ void cgroup_find(bool own, struct cgroup_base *ret)
     struct statfs fs;
 
     *ret = (struct cgroup_base){.dirs = {-1, -1, -1}};
-    if (statfs(CGROUP_ROOT, &fs) < 0 || fd_read_text(AT_FDCWD, "/proc/self/cgroup", self, sizeof(self)) < 0)
+    if (statfs(CGROUP_ROOT, &fs) < 0 ||
+        fd_read_text(AT_FDCWD, "/proc/self/cgroup", self, sizeof(self)) < 0)
         return;
     if (fs.f_type == CGROUP2_SUPER_MAGIC) {
         int fd = find_v2(own, self);
@@ -194,7 +196,8 @@ void cgroup_base_done(struct cgroup_base *b)
 void cgroup_base_release(struct cgroup_base *b)
 {
     for (int i = 0; i < CG_COUNT && geteuid() == 0; i++) {
-        autoclose int up = b->dirs[i] < 0 ? -1 : openat(b->dirs[i], "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        autoclose int up =
+            b->dirs[i] < 0 ? -1 : openat(b->dirs[i], "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
         if (up >= 0 && (b->kind == CGROUP_V1 || i == 0))
             (void)unlinkat(up, CGROUP_FOLDER, AT_REMOVEDIR);
@@ -204,7 +207,8 @@ void cgroup_base_release(struct cgroup_base *b)
 
 /* ---- groups ---- */
 
-int cgroup_make(const struct cgroup_base *base, const char *name, unsigned need, struct cgroup_set *ret)
+int cgroup_make(const struct cgroup_base *base, const char *name, unsigned need,
+                struct cgroup_set *ret)
 {
     struct cgroup_set set = {.kind = base->kind};
 
@@ -282,11 +286,13 @@ static int limit_cpu(const struct cgroup_set *set, uint32_t milli)
     return write_number(set->dirs[CG_CPU], "cpu.cfs_quota_us", quota);
 }
 
-int cgroup_set_limits(const struct cgroup_set *set, const struct box_limits *l, const struct box_limits *now)
+int cgroup_set_limits(const struct cgroup_set *set, const struct box_limits *l,
+                      const struct box_limits *now)
 {
     int r = 0;
 
-    if (set->dirs[CG_MEMORY] >= 0 && l->memory_bytes && !(now && l->memory_bytes == now->memory_bytes))
+    if (set->dirs[CG_MEMORY] >= 0 && l->memory_bytes &&
+        !(now && l->memory_bytes == now->memory_bytes))
         r = set->kind == CGROUP_V2 ? limit_memory_v2(set->dirs[CG_MEMORY], l->memory_bytes)
                                    : limit_memory_v1(set->dirs[CG_MEMORY], l->memory_bytes);
     /* Init is one of them, and not the caller's: one more. */
@@ -336,7 +342,8 @@ static bool read_number(int dir, const char *file, uint64_t *ret)
 {
     char text[64], *end;
 
-    if (dir < 0 || fd_read_value(dir, file, text, sizeof(text)) <= 0 || text[0] < '0' || text[0] > '9')
+    if (dir < 0 || fd_read_value(dir, file, text, sizeof(text)) <= 0 || text[0] < '0' ||
+        text[0] > '9')
         return false;
     *ret = strtoull(text, &end, 10);
     return true;
@@ -367,9 +374,11 @@ void cgroup_counters(const struct cgroup_set *set, struct box_usage *u)
 
     if (set->kind == CGROUP_NONE)
         return;
-    (void)read_keyed(memory, v2 ? "memory.events" : "memory.oom_control", "oom_kill", &u->oom_kills);
+    (void)read_keyed(memory, v2 ? "memory.events" : "memory.oom_control", "oom_kill",
+                     &u->oom_kills);
     (void)read_keyed(set->dirs[CG_PIDS], "pids.events", "max", &u->forks_refused);
-    if (v2 && read_keyed(set->dirs[CG_CPU] >= 0 ? set->dirs[CG_CPU] : memory, "cpu.stat", "usage_usec", &n))
+    if (v2 && read_keyed(set->dirs[CG_CPU] >= 0 ? set->dirs[CG_CPU] : memory, "cpu.stat",
+                         "usage_usec", &n))
         u->cpu_usec = n;
 }
 

@@ -4,8 +4,8 @@
  * Limits kept by the kernel: one control group per box (or slot), under v2 or v1.
  *
  * Nothing is ever attached from outside: that waits for a grace period (7-9 ms). A v2 box is cloned
- * into its group; a v1 child writes 0 to `tasks` itself. Where no group can be made (an ordinary user
- * without delegation) the set is empty and its limits fall to the supervisor.
+ * into its group; a v1 child writes 0 to `tasks` itself. Where no group can be made (an ordinary
+ * user without delegation) the set is empty and its limits fall to the supervisor.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,11 +29,14 @@ struct cgroup_set {
     int dirs[CG_COUNT];
 };
 
-#define CGROUP_SET_EMPTY {.bases = {-1, -1, -1}, .dirs = {-1, -1, -1}}
+#define CGROUP_SET_EMPTY                              \
+    {                                                 \
+        .bases = {-1, -1, -1}, .dirs = { -1, -1, -1 } \
+    }
 
 /*
- * Finds the base for this user. `own` says that the caller stands in a group delegated to it and may
- * rearrange it (the spawner); nobody else moves itself. Never fails: no base is CGROUP_NONE.
+ * Finds the base for this user. `own` says that the caller stands in a group delegated to it and
+ * may rearrange it (the spawner); nobody else moves itself. Never fails: no base is CGROUP_NONE.
  */
 void cgroup_find(bool own, struct cgroup_base *ret);
 void cgroup_base_done(struct cgroup_base *b);
@@ -41,9 +44,11 @@ void cgroup_base_done(struct cgroup_base *b);
 void cgroup_base_release(struct cgroup_base *b);
 
 /* Makes the groups that `need` (bits of 1 << CG_*) asks for. On failure nothing is left. */
-int cgroup_make(const struct cgroup_base *base, const char *name, unsigned need, struct cgroup_set *ret);
+int cgroup_make(const struct cgroup_base *base, const char *name, unsigned need,
+                struct cgroup_set *ret);
 /* `now` is what the groups are known to have already, or NULL: only what differs is written. */
-int cgroup_set_limits(const struct cgroup_set *set, const struct box_limits *limits, const struct box_limits *now);
+int cgroup_set_limits(const struct cgroup_set *set, const struct box_limits *limits,
+                      const struct box_limits *now);
 /* v2: the folder to clone into, or -1. */
 int cgroup_clone_fd(const struct cgroup_set *set);
 /* Opens the files that a v1 child writes 0 to; ret ends with -1. */
@@ -52,7 +57,8 @@ int cgroup_open_joins(const struct cgroup_set *set, int ret[CG_COUNT + 1]);
 void cgroup_usage(const struct cgroup_set *set, struct box_usage *usage);
 /* Only the counters of refusals and kills, and CPU time where it is at hand. */
 void cgroup_counters(const struct cgroup_set *set, struct box_usage *usage);
-/* Gives back what earlier boxes of a slot left in its memory group: the page cache of their files. */
+/* Gives back what earlier boxes of a slot left in its memory group: the page cache of their files.
+ */
 void cgroup_forget(const struct cgroup_set *set);
 void cgroup_remove(struct cgroup_set *set);
 

@@ -3,35 +3,23 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
 #include <linux/if.h>
 #include <linux/keyctl.h>
-#include <linux/mount.h>
-#include <linux/openat2.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
-#include <linux/securebits.h>
 #include <linux/sockios.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <sys/mount.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/types.h>
 
 #include "base/sys.h"
+#include "engine/native/mounts.h"
 #include "engine/native/weaken.h"
 #include "wire/wire.h"
 
 #define CAP_LAST 63 /* beyond the newest: the kernel answers EINVAL */
-#define ENOENT_  (-2)
-#define EEXIST_  (-17)
-#define EROFS_   (-30)
 #define EINVAL_  (-22)
-#define ESTALE_  (-116)
-#define EAGAIN_  (-11)
 
 /* Descriptors that survive until init is executed. */
 enum { KEEP_CONTROL = WIRE_CONTROL_FD, KEEP_INIT, KEEP_REPORT, KEEP_END };
@@ -53,138 +41,15 @@ void child_state_init(struct child_state *st)
         st->trees[i] = -1;
 }
 
-/* ---- small helpers ---- */
-
-static size_t length(const char *s)
-{
-    size_t n = 0;
-
-    while (s[n])
-        n++;
-    return n;
-}
-
-static void drop_fd(int *fd)
-{
-    if (*fd >= 0)
-        sys_call(__NR_close, *fd);
-    *fd = -1;
-}
-
-/* Opens beneath dirfd without meeting a link; absolute paths (dirfd AT_FDCWD) may not hold one. */
-static int open_plain(int dirfd, const char *path, uint64_t flags, uint64_t mode)
-{
-    struct open_how how = {
-        .flags = flags | O_CLOEXEC,
-        .mode = mode,
-        .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | (dirfd >= 0 ? RESOLVE_BENEATH : 0),
-    };
-    long r = EAGAIN_;
-
-    for (int i = 0; i < 16 && r == EAGAIN_; i++)
-        r = sys_call(__NR_openat2, dirfd, path, &how, sizeof(how));
-    return (int)r;
-}
-
-/* Splits path: the descriptor of its folder beneath dirfd (dirfd itself if it is that), and its last name. */
-static int open_parent(int dirfd, const char *path, const char **last)
-{
-    char part[LIMIT_PATH];
-    size_t n = length(path);
-
-    while (n && path[n - 1] != '/')
-        n--;
-    *last = path + n;
-    if (n == 0)
-        return dirfd;
-    if (n > sizeof(part))
-        return -36; /* ENAMETOOLONG */
-    for (size_t i = 0; i + 1 < n; i++)
-        part[i] = path[i];
-    part[n - 1] = 0;
-    return open_plain(dirfd, part, O_PATH | O_DIRECTORY, 0);
-}
-
 static long write_file(const char *path, const char *text)
 {
     long fd = sys_call(__NR_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC), r;
 
     if (fd < 0)
         return fd;
-    r = sys_call(__NR_write, fd, text, length(text));
+    r = sys_call(__NR_write, fd, text, sys_length(text));
     sys_call(__NR_close, fd);
     return r < 0 ? r : 0;
-}
-
-static long set_attrs(int fd, unsigned flags, uint64_t attrs)
-{
-    struct mount_attr a = {.attr_set = attrs, .propagation = MS_PRIVATE};
-
-    return sys_call(__NR_mount_setattr, fd, "", AT_EMPTY_PATH | flags, &a, sizeof(a));
-}
-
-static int clone_fd(int fd, bool recursive)
-{
-    return (int)sys_call(__NR_open_tree, fd, "",
-                         AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC |
-                             (recursive ? AT_RECURSIVE : 0));
-}
-
-/*
- * Moves a mount onto root/path, whose folder the plan itself made on its own tmpfs: nobody else can have
- * put a link there, so no walk of our own is needed.
- */
-static long attach_made(const struct child_state *st, int mount, const char *path)
-{
-    return sys_call(__NR_move_mount, mount, "", st->root, path, MOVE_MOUNT_F_EMPTY_PATH);
-}
-
-/* The same where the path may lead into a tree from outside: looked up once, without links. */
-static long attach(const struct child_state *st, int mount, const char *path)
-{
-    int at = open_plain(st->root, path, O_PATH, 0);
-    long r;
-
-    if (at < 0)
-        return at;
-    r = sys_call(__NR_move_mount, mount, "", at, "",
-                 MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
-    sys_call(__NR_close, at);
-    return r;
-}
-
-static long config(long fs, const char *key, const char *value)
-{
-    return sys_call(__NR_fsconfig, fs, FSCONFIG_SET_STRING, key, value, 0);
-}
-
-static const char *decimal(uint64_t n, char text[24])
-{
-    char *p = text + 23;
-
-    *p = 0;
-    do {
-        *--p = (char)('0' + n % 10);
-        n /= 10;
-    } while (n);
-    return p;
-}
-
-/* A new file system of this type, not yet attached anywhere. */
-static int make_fs(const char *type, const char *const (*options)[2], uint64_t attrs)
-{
-    long fs = sys_call(__NR_fsopen, type, FSOPEN_CLOEXEC), r = 0;
-
-    if (fs < 0)
-        return (int)fs;
-    for (; r >= 0 && options && (*options)[0]; options++)
-        r = config(fs, (*options)[0], (*options)[1]);
-    if (r >= 0)
-        r = sys_call(__NR_fsconfig, fs, FSCONFIG_CMD_CREATE, 0, 0, 0);
-    if (r >= 0)
-        r = sys_call(__NR_fsmount, fs, FSMOUNT_CLOEXEC, attrs);
-    sys_call(__NR_close, fs);
-    return (int)r;
 }
 
 /* ---- steps: ids ---- */
@@ -204,7 +69,7 @@ static long do_wait_maps(struct child_state *st)
     char byte;
     long r = sys_call(__NR_read, st->maps_ready, &byte, 1);
 
-    drop_fd(&st->maps_ready);
+    sys_close_fd(&st->maps_ready);
     return r == 1 ? 0 : r < 0 ? r : -32; /* EPIPE: the parent gave up */
 }
 
@@ -241,311 +106,7 @@ static long do_caps(void)
     return r < 0 ? r : sys_call(__NR_capset, &head, none);
 }
 
-/* ---- steps: root ---- */
-
-int child_clone_tree(const char *path, uint64_t dev, uint64_t ino, uint64_t attrs)
-{
-    int fd = open_plain(AT_FDCWD, path, O_PATH, 0), tree;
-    struct stat st;
-    long r;
-
-    if (fd < 0)
-        return fd;
-    /* The object that was decided on, or none: the name may mean something else by now. */
-    r = sys_call(__NR_fstat, fd, &st);
-    if (r >= 0 && ino && (st.st_ino != ino || st.st_dev != dev))
-        r = ESTALE_;
-    tree = r < 0 ? (int)r : clone_fd(fd, true);
-    sys_call(__NR_close, fd);
-    if (tree < 0)
-        return tree;
-    r = set_attrs(tree, AT_RECURSIVE, attrs);
-    if (r < 0) {
-        sys_call(__NR_close, tree);
-        return (int)r;
-    }
-    return tree;
-}
-
-static uint64_t tree_attrs(const struct step *s)
-{
-    uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-
-    return s->read_only ? attrs | MOUNT_ATTR_RDONLY : attrs;
-}
-
-static long do_tree(struct child_state *st, const struct step *s)
-{
-    return st->trees[s->reg] = child_clone_tree(s->a, s->u, s->v, tree_attrs(s));
-}
-
-/* Binds a device node of the host after making sure that it is that device (CVE-2025-31133). */
-static long do_device(struct child_state *st, const struct step *s)
-{
-    int fd = open_plain(AT_FDCWD, s->a, O_PATH, 0);
-    struct stat sb;
-    long r;
-
-    if (fd < 0)
-        return fd;
-    r = sys_call(__NR_fstat, fd, &sb);
-    if (r >= 0 && (!S_ISCHR(sb.st_mode) || sb.st_rdev != s->u))
-        r = -19; /* ENODEV */
-    if (r >= 0)
-        r = st->trees[s->reg] = clone_fd(fd, false);
-    sys_call(__NR_close, fd);
-    return r;
-}
-
-/* Attached over /usr, which every host has: from here on only descriptors name things. */
-static long enter_root(struct child_state *st, int mount)
-{
-    if (mount < 0)
-        return mount;
-    st->root = mount;
-    return sys_call(__NR_move_mount, mount, "", AT_FDCWD, "/usr", MOVE_MOUNT_F_EMPTY_PATH);
-}
-
-static long do_root_tmpfs(struct child_state *st)
-{
-    static const char *const options[][2] = {{"size", "4m"}, {"nr_inodes", "4096"}, {"mode", "0755"}, {0}};
-
-    return enter_root(st, make_fs("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));
-}
-
-static long make_dir_in(int parent, const char *name, uint64_t mode)
-{
-    long r = sys_call(__NR_mkdirat, parent, name, mode);
-
-    if (r >= 0 && (mode & S_ISVTX)) /* umask and mkdir both take bits away */
-        r = sys_call(__NR_fchmodat, parent, name, mode);
-    return r;
-}
-
-static long make_dir(int at, const char *path, uint64_t mode)
-{
-    const char *name;
-    int parent = open_parent(at, path, &name);
-    long r;
-
-    if (parent < 0)
-        return parent;
-    r = make_dir_in(parent, name, mode);
-    if (parent != at)
-        sys_call(__NR_close, parent);
-    return r;
-}
-
-/* Every missing folder of a path: on the mount that is there, or on the root's writable handle. */
-static long do_dirs(struct child_state *st, const char *path)
-{
-    char part[LIMIT_PATH];
-    size_t n = length(path);
-
-    if (n >= sizeof(part))
-        return -36;
-    for (size_t i = 0; i <= n; i++) {
-        long r;
-
-        part[i] = path[i];
-        if (path[i] != '/' && path[i] != 0)
-            continue;
-        part[i] = 0;
-        r = make_dir(st->root, part, 0755);
-        if (r == EROFS_ && st->writer >= 0) {
-            r = make_dir(st->writer, part, 0755);
-            if (r >= 0 && st->n_made < sizeof(st->made) / sizeof(*st->made))
-                st->made[st->n_made++] = (uint16_t)i;
-        }
-        if (r < 0 && r != EEXIST_) {
-            int fd = open_plain(st->root, part, O_PATH | O_DIRECTORY, 0);
-
-            if (fd < 0)
-                return r;
-            drop_fd(&fd); /* read-only, and there already */
-        }
-        part[i] = path[i];
-    }
-    return 0;
-}
-
-void child_unmake_dirs(struct child_state *st, const char *path)
-{
-    char part[LIMIT_PATH];
-
-    while (st->n_made) {
-        size_t n = st->made[--st->n_made];
-
-        for (size_t i = 0; i < n; i++)
-            part[i] = path[i];
-        part[n] = 0;
-        (void)sys_call(__NR_unlinkat, st->writer, part, AT_REMOVEDIR);
-    }
-}
-
-/* Links and files too stand only in folders that the plan made itself: see attach_made(). */
-static long do_link(const struct child_state *st, const struct step *s)
-{
-    long r = sys_call(__NR_symlinkat, s->b, st->root, s->a);
-
-    return r == EEXIST_ ? 0 : r;
-}
-
-static long do_file(const struct child_state *st, const struct step *s)
-{
-    long r, fd;
-
-    if (!s->b[0]) { /* only a place to mount on */
-        r = sys_call(__NR_mknodat, st->root, s->a, S_IFREG | 0644, 0);
-        return r == EEXIST_ ? 0 : r;
-    }
-    fd = sys_call(__NR_openat, st->root, s->a, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0)
-        return fd == EEXIST_ ? 0 : fd;
-    r = sys_call(__NR_write, fd, s->b, length(s->b));
-    sys_call(__NR_close, fd);
-    return r;
-}
-
-static long do_attach(struct child_state *st, const struct step *s)
-{
-    int tree = st->trees[s->reg];
-    long r = s->reg == TREE_WORKSPACE ? attach(st, tree, s->a) : attach_made(st, tree, s->a);
-
-    drop_fd(&st->trees[s->reg]);
-    return r;
-}
-
-static long do_pivot(struct child_state *st)
-{
-    long r = sys_call(__NR_fchdir, st->root);
-
-    if (r >= 0)
-        r = sys_call(__NR_pivot_root, ".", ".");
-    if (r >= 0)
-        r = sys_call(__NR_umount2, ".", MNT_DETACH);
-    return r < 0 ? r : sys_call(__NR_chdir, "/");
-}
-
-static long do_writer(struct child_state *st)
-{
-    st->writer = clone_fd(st->root, false);
-    if (st->writer < 0)
-        return st->writer;
-    return set_attrs(st->root, 0, MOUNT_ATTR_RDONLY);
-}
-
-/* ---- steps: kernel file systems ---- */
-
-static int new_proc(void)
-{
-    return make_fs("proc", NULL, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-}
-
-static long attach_new(const struct child_state *st, int mount, const char *path)
-{
-    long r;
-
-    if (mount < 0)
-        return mount;
-    r = attach(st, mount, path);
-    drop_fd(&mount);
-    return r;
-}
-
-static long do_devpts(const struct child_state *st, const struct step *s)
-{
-    static const char *const options[][2] = {{"ptmxmode", "0666"}, {"mode", "0620"}, {0}};
-
-    return attach_new(st, make_fs("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC), s->a);
-}
-
-/* A file is covered by the box's own /dev/null, a folder by an empty read-only one. */
-static long do_mask(struct child_state *st, const struct step *s)
-{
-    int mount = (int)sys_call(__NR_open_tree, st->root, s->u ? "dev/shm" : "dev/null",
-                              OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-    long r;
-
-    if (mount < 0)
-        return mount;
-    r = s->u ? set_attrs(mount, 0, MOUNT_ATTR_RDONLY) : 0;
-    if (r >= 0) /* on /proc itself; other masks may lie in a tree from outside */
-        r = s->a[0] == 'p' && s->a[4] == '/' ? attach_made(st, mount, s->a) : attach(st, mount, s->a);
-    drop_fd(&mount);
-    return r == ENOENT_ ? 0 : r; /* what is not there needs no mask */
-}
-
-static long do_read_only(const struct child_state *st, const struct step *s)
-{
-    int fd = open_plain(st->root, s->a, O_PATH | O_DIRECTORY, 0), mount;
-    long r;
-
-    if (fd < 0)
-        return fd;
-    if (!s->u) {
-        r = set_attrs(fd, 0, MOUNT_ATTR_RDONLY);
-        drop_fd(&fd);
-        return r;
-    }
-    mount = clone_fd(fd, true);
-    drop_fd(&fd);
-    if (mount < 0)
-        return mount;
-    r = set_attrs(mount, AT_RECURSIVE,
-                  MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-    return r < 0 ? r : attach_new(st, mount, s->a);
-}
-
-static long do_scratch(const struct child_state *st, const struct step *s)
-{
-    char text[24];
-    const char *const options[][2] = {
-        {"size", decimal(s->u, text)}, {"nr_inodes", "262144"}, {"mode", "0755"}, {0}};
-
-    return attach_new(st, make_fs("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV), s->a);
-}
-
-/* The scratch tmpfs stands on /run for the time being; its folders go where they are wanted. */
-static long do_scratch_dir(const struct child_state *st, const struct step *s)
-{
-    int run = open_plain(st->root, "run", O_PATH | O_DIRECTORY, 0), mount;
-    long r;
-
-    if (run < 0)
-        return run;
-    r = make_dir_in(run, s->b, s->u);
-    mount = r < 0 ? (int)r
-                  : (int)sys_call(__NR_open_tree, run, s->b,
-                                  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-    drop_fd(&run);
-    return attach_new(st, mount, s->a);
-}
-
-static long do_scratch_size(const struct child_state *st, const struct step *s)
-{
-    char text[24];
-    long fs = sys_call(__NR_fspick, st->root, s->a, FSPICK_CLOEXEC | FSPICK_SYMLINK_NOFOLLOW), r;
-
-    if (fs < 0)
-        return fs;
-    r = config(fs, "size", decimal(s->u, text));
-    if (r >= 0)
-        r = sys_call(__NR_fsconfig, fs, FSCONFIG_CMD_RECONFIGURE, 0, 0, 0);
-    sys_call(__NR_close, fs);
-    return r;
-}
-
-static long do_copy(const struct child_state *st, const struct step *s)
-{
-    int from = open_plain(st->root, s->b, O_PATH | O_DIRECTORY, 0), mount;
-
-    if (from < 0)
-        return from;
-    mount = clone_fd(from, true);
-    drop_fd(&from);
-    return attach_new(st, mount, s->a);
-}
+/* ---- steps: network and quotas ---- */
 
 static long do_loopback(void)
 {
@@ -560,9 +121,10 @@ static long do_loopback(void)
 }
 
 /*
- * Quotas of this user namespace. Without them a box could make namespaces of its own, use up the inotify
- * instances of whoever made it (they are counted upwards), or keep memory in System V objects that belong
- * to no process. The last ones can be set since Linux 6.9; before, they stay as they are.
+ * Quotas of this user namespace. Without them a box could make namespaces of its own, use up the
+ * inotify instances of whoever made it (they are counted upwards), or keep memory in System V
+ * objects that belong to no process. The last ones can be set since Linux 6.9; before, they stay as
+ * they are.
  */
 static long do_quotas(void)
 {
@@ -607,14 +169,14 @@ static long back_to_template(struct child_state *st)
         st->own_pid_ns = open_ns("/proc/self/ns/pid");
         return st->template_ns < 0 ? st->template_ns : st->own_pid_ns < 0 ? st->own_pid_ns : 0;
     }
-    drop_fd(&st->parked_ns);
+    sys_close_fd(&st->parked_ns);
     r = sys_call(__NR_setns, st->template_ns, CLONE_NEWNS);
     return r < 0 ? r : sys_call(__NR_setns, st->own_pid_ns, CLONE_NEWPID);
 }
 
 /*
- * Has nothing ever gone over this network namespace's loopback? Then it cannot be told from a new one:
- * sockets died with their processes, and nobody inside could change anything else.
+ * Has nothing ever gone over this network namespace's loopback? Then it cannot be told from a new
+ * one: sockets died with their processes, and nobody inside could change anything else.
  */
 static bool net_is_untouched(void)
 {
@@ -656,24 +218,8 @@ static long do_park(struct child_state *st)
     st->parked_ns = open_ns("/proc/self/ns/mnt");
     if (st->parked_ns < 0)
         return st->parked_ns;
-    drop_fd(&st->root);
+    sys_close_fd(&st->root);
     return st->root = (int)sys_call(__NR_openat, AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
-/*
- * A proc shows the pid namespace of whoever mounts it, so this runs in the box's first process. The
- * slot's own must be there when the new one is made (the kernel demands a visible proc for that) and is
- * taken away before the new one takes its place.
- */
-static long do_proc_instead(const struct child_state *st, const struct step *s)
-{
-    int proc = new_proc();
-    long r;
-
-    if (proc < 0)
-        return proc;
-    r = sys_call(__NR_umount2, "/proc", MNT_DETACH);
-    return r < 0 ? r : attach_new(st, proc, s->a);
 }
 
 /* ---- steps: the way down ---- */
@@ -745,7 +291,7 @@ static long do_stdio(struct child_state *st)
             return r;
         *all[i] = (int)r;
     }
-    null = open_plain(st->root, "dev/null", O_RDWR, 0);
+    null = mounts_open(st->root, "dev/null", O_RDWR, 0);
     if (null < 0)
         return null;
     null = sys_call(__NR_fcntl, null, F_DUPFD_CLOEXEC, KEEP_END);
@@ -793,34 +339,31 @@ static long do_step(struct child_state *st, const struct step *s)
     case OP_SPLIT_HOST:
         return do_split_host(st);
     case OP_TREE:
-        return do_tree(st, s);
+        return mounts_tree(st, s);
     case OP_DEVICE:
-        return do_device(st, s);
+        return mounts_device(st, s);
     case OP_ROOT_TMPFS:
-        return do_root_tmpfs(st);
+        return mounts_root_tmpfs(st);
     case OP_ROOT_TREE:
-        return enter_root(st, st->trees[s->reg]);
-    case OP_DIR: {
-        long r = make_dir(st->root, s->a, s->u);
-
-        return r == EEXIST_ ? 0 : r;
-    }
+        return mounts_enter_root(st, st->trees[s->reg]);
+    case OP_DIR:
+        return mounts_dir(st, s);
     case OP_DIRS:
-        return do_dirs(st, s->a);
+        return mounts_dirs(st, s->a);
     case OP_LINK:
-        return do_link(st, s);
+        return mounts_link(st, s);
     case OP_FILE:
-        return do_file(st, s);
+        return mounts_file(st, s);
     case OP_ATTACH:
-        return do_attach(st, s);
+        return mounts_attach(st, s);
     case OP_PROC:
-        return attach_new(st, new_proc(), s->a);
+        return mounts_proc(st, s);
     case OP_DEVPTS:
-        return do_devpts(st, s);
+        return mounts_devpts(st, s);
     case OP_PIVOT:
-        return do_pivot(st);
+        return mounts_pivot(st);
     case OP_WRITER:
-        return do_writer(st);
+        return mounts_writer(st);
     case OP_NO_NESTED:
         return do_quotas();
     case OP_LOOPBACK:
@@ -828,23 +371,23 @@ static long do_step(struct child_state *st, const struct step *s)
     case OP_PARK:
         return do_park(st);
     case OP_PROC_INSTEAD:
-        return do_proc_instead(st, s);
+        return mounts_proc_instead(st, s);
     case OP_MASK:
-        return do_mask(st, s);
+        return mounts_mask(st, s);
     case OP_READ_ONLY:
-        return do_read_only(st, s);
+        return mounts_read_only(st, s);
     case OP_HOSTNAME:
-        return sys_call(__NR_sethostname, s->a, length(s->a));
+        return sys_call(__NR_sethostname, s->a, sys_length(s->a));
     case OP_SCRATCH:
-        return do_scratch(st, s);
+        return mounts_scratch(st, s);
     case OP_SCRATCH_DIR:
-        return do_scratch_dir(st, s);
+        return mounts_scratch_dir(st, s);
     case OP_SCRATCH_SIZE:
-        return do_scratch_size(st, s);
+        return mounts_scratch_size(st, s);
     case OP_COPY:
-        return do_copy(st, s);
+        return mounts_copy(st, s);
     case OP_SEAL:
-        return set_attrs(st->root, 0, MOUNT_ATTR_RDONLY);
+        return mounts_seal(st);
     case OP_KEYRING:
         return sys_call(__NR_keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0);
     case OP_SESSION:
@@ -873,8 +416,8 @@ static long do_step(struct child_state *st, const struct step *s)
     return -38; /* ENOSYS */
 }
 
-int child_walk(struct child_state *st, const struct launch_plan *plan, enum stage first, enum stage last,
-               uint32_t *ret_step)
+int child_walk(struct child_state *st, const struct launch_plan *plan, enum stage first,
+               enum stage last, uint32_t *ret_step)
 {
     for (uint32_t i = 0; i < plan->n_steps; i++) {
         const struct step *s = &plan->steps[i];

@@ -13,17 +13,32 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/landlock.h"
 #include "base/path.h"
 #include "base/state.h"
-#include "base/landlock.h"
 
-/* System folders and the parts of /etc that programs cannot do without (C5). Nothing else is seen. */
+/* System folders and the parts of /etc that programs cannot do without (C5). Nothing else is seen.
+ */
 static const char *const host_names[] = {
-    "usr",          "bin",           "sbin",           "lib",
-    "lib32",        "lib64",         "libx32",         "etc/ld.so.cache",
-    "etc/alternatives", "etc/ssl/certs", "etc/ssl/openssl.cnf", "etc/ca-certificates",
-    "etc/pki/tls",  "etc/localtime", "etc/os-release", "etc/java-11-openjdk",
-    "etc/java-17-openjdk", "etc/java-21-openjdk", "etc/fonts",
+    "usr",
+    "bin",
+    "sbin",
+    "lib",
+    "lib32",
+    "lib64",
+    "libx32",
+    "etc/ld.so.cache",
+    "etc/alternatives",
+    "etc/ssl/certs",
+    "etc/ssl/openssl.cnf",
+    "etc/ca-certificates",
+    "etc/pki/tls",
+    "etc/localtime",
+    "etc/os-release",
+    "etc/java-11-openjdk",
+    "etc/java-17-openjdk",
+    "etc/java-21-openjdk",
+    "etc/fonts",
 };
 
 /* Names of an image's top folder that a box always has from us. */
@@ -31,23 +46,24 @@ static const char *const own_names[] = {"proc", "sys", "dev", "tmp", "run", "wor
 
 /* What the kernel tells about the machine rather than the box. */
 static const char *const proc_names[] = {
-    "proc/acpi",         "proc/asound",     "proc/bus",        "proc/fs",
-    "proc/irq",          "proc/pressure",   "proc/scsi",       "proc/config.gz",  "proc/diskstats",
-    "proc/interrupts",   "proc/iomem",      "proc/ioports",    "proc/kallsyms",
-    "proc/kcore",        "proc/key-users",  "proc/keys",       "proc/kmsg",
-    "proc/kpagecgroup",  "proc/kpagecount", "proc/kpageflags", "proc/latency_stats",
-    "proc/modules",      "proc/partitions", "proc/sched_debug", "proc/slabinfo",
-    "proc/softirqs",     "proc/sysrq-trigger", "proc/timer_list", "proc/timer_stats",
-    "proc/vmallocinfo",  "proc/zoneinfo",
+    "proc/acpi",          "proc/asound",      "proc/bus",           "proc/fs",
+    "proc/irq",           "proc/pressure",    "proc/scsi",          "proc/config.gz",
+    "proc/diskstats",     "proc/interrupts",  "proc/iomem",         "proc/ioports",
+    "proc/kallsyms",      "proc/kcore",       "proc/key-users",     "proc/keys",
+    "proc/kmsg",          "proc/kpagecgroup", "proc/kpagecount",    "proc/kpageflags",
+    "proc/latency_stats", "proc/modules",     "proc/partitions",    "proc/sched_debug",
+    "proc/slabinfo",      "proc/softirqs",    "proc/sysrq-trigger", "proc/timer_list",
+    "proc/timer_stats",   "proc/vmallocinfo", "proc/zoneinfo",
 };
 
 /* --rootfs host-ro: where credentials and other people's files live. */
 static const char *const secret_names[] = {
-    "home",           "root",          "sys",            "mnt",           "media",
-    "srv",            "etc/ssh",       "etc/ssl/private", "etc/sudoers.d", "etc/openclaw",
-    "etc/clawden",    "var/lib",       "var/log",        "var/spool",     "var/mail",
-    "var/backups",    "var/cache",     "boot",           "etc/shadow",    "etc/gshadow",
-    "etc/shadow-",    "etc/gshadow-",  "etc/sudoers",
+    "home",          "root",         "sys",         "mnt",
+    "media",         "srv",          "etc/ssh",     "etc/ssl/private",
+    "etc/sudoers.d", "etc/openclaw", "etc/clawden", "var/lib",
+    "var/log",       "var/spool",    "var/mail",    "var/backups",
+    "var/cache",     "boot",         "etc/shadow",  "etc/gshadow",
+    "etc/shadow-",   "etc/gshadow-", "etc/sudoers",
 };
 
 static int add_entry(struct host_facts *f, int at, const char *prefix, const char *name)
@@ -132,7 +148,8 @@ static int look_image(const struct box_spec *spec, struct host_facts *f, struct 
     return 0;
 }
 
-/* Of /proc only what others may read or write: the rest is root's, and no box has a root of the host. */
+/* Of /proc only what others may read or write: the rest is root's, and no box has a root of the
+ * host. */
 static void look_masks(struct host_facts *f)
 {
     for (size_t i = 0; i < sizeof(proc_names) / sizeof(*proc_names); i++) {
@@ -154,7 +171,8 @@ static void hide_own(struct host_facts *f, const char *path)
     char real[384];
 
     if (fd < 0 || path_of_fd(fd, real, sizeof(real)) < 0 || strcmp(real, "/") == 0 ||
-        path_is_within(real, "/run") || path_is_within(real, "/tmp") || path_is_within(real, "/var/tmp"))
+        path_is_within(real, "/run") || path_is_within(real, "/tmp") ||
+        path_is_within(real, "/var/tmp"))
         return;
     for (size_t i = 0; i < f->n_hides; i++)
         if (f->hide_is_dir[i] && path_is_within(real + 1, f->hides[i]))

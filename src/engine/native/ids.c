@@ -20,8 +20,8 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/limits.h"
-#include "base/sys.h"
 #include "base/state.h"
+#include "base/sys.h"
 
 /* Does a line "name:start:count" of the file overlap base..base+65535? */
 static bool listed_in(const char *file, uint32_t base)
@@ -90,8 +90,8 @@ static int write_range(pid_t pid, const char *file, uint32_t base, uint32_t owne
     if (!owner)
         return write_map(pid, file, 0, base, IDS_PER_BOX);
     (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
-    (void)snprintf(text, sizeof(text), "0 %u %u\n%u %u 1\n%u %u %u\n", base, as, as, owner, as + 1, base + as + 1,
-                   IDS_PER_BOX - as - 1);
+    (void)snprintf(text, sizeof(text), "0 %u %u\n%u %u 1\n%u %u %u\n", base, as, as, owner, as + 1,
+                   base + as + 1, IDS_PER_BOX - as - 1);
     return fd_write_text(AT_FDCWD, path, text);
 }
 
@@ -117,7 +117,8 @@ int ids_make_map(uint32_t uid, uint32_t gid, uint32_t to_uid, uint32_t to_gid)
     int r, fd;
     pid_t pid;
 
-    pid = (pid_t)sys_clone_on(CLONE_VM | CLONE_NEWUSER | SIGCHLD, stack + sizeof(stack), hold, NULL);
+    pid =
+        (pid_t)sys_clone_on(CLONE_VM | CLONE_NEWUSER | SIGCHLD, stack + sizeof(stack), hold, NULL);
     if (pid < 0)
         return (int)pid;
     r = write_map(pid, "uid_map", uid, to_uid, 1);
@@ -141,14 +142,16 @@ static int set_tree(int tree, unsigned flags, uint64_t attrs, int map_fd)
         a.attr_set |= MOUNT_ATTR_IDMAP;
         a.userns_fd = (uint64_t)map_fd;
     }
-    return syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | flags, &a, sizeof(a)) < 0 ? -errno : 0;
+    return syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | flags, &a, sizeof(a)) < 0 ? -errno
+                                                                                          : 0;
 }
 
 int ids_map_tree(int folder_fd, int map_fd, int read_only)
 {
     uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (read_only ? MOUNT_ATTR_RDONLY : 0);
-    autoclose int tree = (int)syscall(SYS_open_tree, folder_fd, "",
-                                      AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    autoclose int tree =
+        (int)syscall(SYS_open_tree, folder_fd, "",
+                     AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     int r;
 
     if (tree < 0)

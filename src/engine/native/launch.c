@@ -20,7 +20,8 @@
 #include "init_image.h"
 
 #ifndef MFD_EXEC
-#define MFD_EXEC 0x0010U /* 6.3: the file may be executed whatever vm.memfd_noexec says by default */
+#define MFD_EXEC \
+    0x0010U /* 6.3: the file may be executed whatever vm.memfd_noexec says by default */
 #endif
 
 #define BOX_NAMESPACES \
@@ -48,7 +49,8 @@ int launch_init_image(struct error *err)
 /* What a person can do about the failures that hosts really have. */
 static const char *remedy(const struct step *s, int sys)
 {
-    if ((s->op == OP_WRITE_MAPS || s->op == OP_UNSHARE || s->op == OP_TREE || s->op == OP_ROOT_TMPFS) &&
+    if ((s->op == OP_WRITE_MAPS || s->op == OP_UNSHARE || s->op == OP_TREE ||
+         s->op == OP_ROOT_TMPFS) &&
         (sys == EPERM || sys == EACCES))
         return "; user namespaces are restricted here: run 'clawden doctor'";
     if (s->op == OP_TREE && sys == ESTALE)

@@ -15,7 +15,8 @@ struct launch {
     struct host_facts *facts;
     struct child_state state;
     int cgroup_fd; /* v2: born in this group; else -1 */
-    int (*main)(struct launch *l, int report_fd); /* what the child does; NULL: all stages, then init */
+    int (*main)(struct launch *l,
+                int report_fd); /* what the child does; NULL: all stages, then init */
 };
 
 /* A sealed copy of clawden-init; its descriptor. */

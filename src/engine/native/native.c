@@ -13,11 +13,11 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -50,22 +50,25 @@ unsigned native_controllers(const struct box_limits *l)
            (l->cpu_milli ? 1u << CG_CPU : 0);
 }
 
-static int check_belts(const struct box_spec *spec, const struct host_facts *facts, struct error *err)
+static int check_belts(const struct box_spec *spec, const struct host_facts *facts,
+                       struct error *err)
 {
     if (!spec->multi_tenant)
         return 0;
     if (spec->root == ROOT_HOST_RO)
-        return error_set(err, ERR_DENIED,
-                         "multi-tenant mode: root 'host-ro' shows the whole host; use 'host' or an image");
+        return error_set(
+            err, ERR_DENIED,
+            "multi-tenant mode: root 'host-ro' shows the whole host; use 'host' or an image");
     if (facts->landlock_abi < LANDLOCK_LEAST)
-        return error_set(err, ERR_DENIED,
-                         "multi-tenant mode: this kernel has no Landlock (ABI %d, 2 is needed): denied",
-                         facts->landlock_abi);
+        return error_set(
+            err, ERR_DENIED,
+            "multi-tenant mode: this kernel has no Landlock (ABI %d, 2 is needed): denied",
+            facts->landlock_abi);
     return 0;
 }
 
-int native_grade(const struct box_spec *spec, const struct cgroup_base *base, const struct host_facts *facts,
-                 enum grade grades[LIMIT_KINDS], struct error *err)
+int native_grade(const struct box_spec *spec, const struct cgroup_base *base,
+                 const struct host_facts *facts, enum grade grades[LIMIT_KINDS], struct error *err)
 {
     static const struct {
         enum limit_kind kind;
@@ -86,10 +89,11 @@ int native_grade(const struct box_spec *spec, const struct cgroup_base *base, co
         if (!asked[i] || g == GRADE_KERNEL)
             continue;
         if (spec->multi_tenant)
-            return error_set(err, ERR_DENIED,
-                             "multi-tenant mode: the %s limit would be '%s', not kept by the kernel (no "
-                             "cgroup for this user): denied; run 'clawden doctor'",
-                             limit_name(kept_by_cgroup[i].kind), grade_name(g));
+            return error_set(
+                err, ERR_DENIED,
+                "multi-tenant mode: the %s limit would be '%s', not kept by the kernel (no "
+                "cgroup for this user): denied; run 'clawden doctor'",
+                limit_name(kept_by_cgroup[i].kind), grade_name(g));
         if (g == GRADE_NONE && !spec->allow_degraded)
             return error_set(err, ERR_DENIED,
                              "the %s limit cannot be kept here (no cgroup, no process list): add "
@@ -144,8 +148,8 @@ void native_box_free(struct native_box *nb)
 DEFINE_AUTOPTR(native_box)
 
 /*
- * The workspace's tree with its owner turned into the box's user: by an id-mapped mount; where its file
- * system cannot do that, by that one id in the box's own map, unless it is 0.
+ * The workspace's tree with its owner turned into the box's user: by an id-mapped mount; where its
+ * file system cannot do that, by that one id in the box's own map, unless it is 0.
  */
 static int map_workspace(const struct box_spec *spec, struct host_facts *facts, struct error *err)
 {
@@ -164,7 +168,8 @@ static int map_workspace(const struct box_spec *spec, struct host_facts *facts, 
         return tree;
     if (st.st_uid == 0 || st.st_gid == 0)
         return error_sys(err, tree,
-                         "map the owner of workspace '%s' (its file system has no id-mapped mounts, and an owner 0 "
+                         "map the owner of workspace '%s' (its file system has no id-mapped "
+                         "mounts, and an owner 0 "
                          "is never given to a box: chown it)",
                          spec->workspace_path);
     facts->owner = (struct ids_owner){st.st_uid, st.st_gid, spec->uid, spec->gid};
@@ -234,7 +239,8 @@ static void start_sweeper(struct native_box *nb, int init)
         if (nb->groups.dirs[i] >= 0 && (nb->groups.kind == CGROUP_V1 || i == CG_MEMORY))
             s.fds[2 + i] = nb->base.dirs[i];
     /* No exit signal: it is not a child that anybody waits for (__WALL excepted). */
-    nb->sweeper_pid = (pid_t)sys_clone_on(CLONE_VM | CLONE_VFORK, stack + sizeof(stack), sweep_child, &s);
+    nb->sweeper_pid =
+        (pid_t)sys_clone_on(CLONE_VM | CLONE_VFORK, stack + sizeof(stack), sweep_child, &s);
     (void)close(p[0]);
     nb->sweeper = p[1];
 }
@@ -283,7 +289,8 @@ int native_start_here(const struct box_spec *spec, struct native_box *nb, struct
         return r;
     if (facts.ids == IDS_ONE && facts.caller_gid == 0)
         return error_set(err, ERR_DENIED,
-                         "your primary group is 0, and a box never has an id 0 of the host: change it with newgrp");
+                         "your primary group is 0, and a box never has an id 0 of the host: change "
+                         "it with newgrp");
     child_state_init(&l.state);
     cgroup_find(false, &nb->base);
     r = native_grade(spec, &nb->base, &facts, facts.grades, err);
@@ -311,10 +318,11 @@ int native_start_here(const struct box_spec *spec, struct native_box *nb, struct
 }
 
 /*
- * For the next time; and for this time too where only the spawner can get a cgroup (an ordinary user
- * under systemd) and the run was denied for lack of one.
+ * For the next time; and for this time too where only the spawner can get a cgroup (an ordinary
+ * user under systemd) and the run was denied for lack of one.
  */
-static int wake_spawner(const struct box_spec *spec, struct native_box *nb, int r, struct error *err)
+static int wake_spawner(const struct box_spec *spec, struct native_box *nb, int r,
+                        struct error *err)
 {
     slot_client_wake();
     for (int i = 0; r == -ERR_DENIED && i < SPAWNER_WAIT_MS / 20; i++) {
@@ -331,7 +339,8 @@ static int wake_spawner(const struct box_spec *spec, struct native_box *nb, int 
     return r;
 }
 
-void native_set_landlock(struct native_box *nb, const struct box_spec *spec, int abi, const char *workspace)
+void native_set_landlock(struct native_box *nb, const struct box_spec *spec, int abi,
+                         const char *workspace)
 {
     nb->landlock = abi >= LANDLOCK_LEAST ? abi : 0;
     nb->workspace_ro = spec->workspace_ro;
@@ -396,7 +405,8 @@ static int pack_words(const struct native_box *nb, const struct box_exec *what, 
         }
     }
     if (x->bytes > LIMIT_ARG_BYTES || x->argc + x->envc > LIMIT_ARG_COUNT)
-        return error_set(err, ERR_TOO_LARGE, "the command and its environment have %llu bytes: at most %u",
+        return error_set(err, ERR_TOO_LARGE,
+                         "the command and its environment have %llu bytes: at most %u",
                          (unsigned long long)x->bytes, LIMIT_ARG_BYTES);
     if (writev(fd, iov, n) < 0)
         return error_sys(err, -errno, "write the command");
@@ -418,7 +428,8 @@ static int native_exec(struct box *b, const struct box_exec *what, struct error 
         return words;
     if (what->pty)
         x.flags |= WIRE_PTY;
-    r = fd_send(b->control_fd, &x, sizeof(x), fds, what->pty || what->stdio[0] < 0 ? 1 : WIRE_FD_COUNT);
+    r = fd_send(b->control_fd, &x, sizeof(x), fds,
+                what->pty || what->stdio[0] < 0 ? 1 : WIRE_FD_COUNT);
     (void)close(words);
     return r < 0 ? error_sys(err, r, "send the command to init") : 0;
 }
@@ -495,7 +506,8 @@ static int native_signal(struct box *b, int signo)
 static void subtract(struct box_usage *u, const struct box_usage *start)
 {
     u->oom_kills -= u->oom_kills < start->oom_kills ? u->oom_kills : start->oom_kills;
-    u->forks_refused -= u->forks_refused < start->forks_refused ? u->forks_refused : start->forks_refused;
+    u->forks_refused -=
+        u->forks_refused < start->forks_refused ? u->forks_refused : start->forks_refused;
     u->cpu_usec -= u->cpu_usec < start->cpu_usec ? u->cpu_usec : start->cpu_usec;
 }
 
@@ -562,7 +574,8 @@ static int native_kill(struct box *b)
     take_rusage(&u, &r);
     if (u.cpu_usec < before.cpu_usec)
         u.cpu_usec = before.cpu_usec;
-    u.tmp_is_full = nb->tmp_fd >= 0 && fstatvfs(nb->tmp_fd, &v) == 0 && v.f_blocks && v.f_bfree == 0;
+    u.tmp_is_full =
+        nb->tmp_fd >= 0 && fstatvfs(nb->tmp_fd, &v) == 0 && v.f_blocks && v.f_bfree == 0;
     nb->final = u;
     nb->dead = true;
     return 0;

@@ -8,14 +8,15 @@
 struct native_box {
     struct box box; /* first: the engine hands this out */
     int pidfd;
-    int landlock;         /* ABI that commands are put under, 0: none */
+    int landlock; /* ABI that commands are put under, 0: none */
     bool workspace_ro;
     char workspace[LIMIT_PATH]; /* as the box sees it */
-    int slot_fd; /* the connection to the slot that holds the box, or -1 */
+    int slot_fd;                /* the connection to the slot that holds the box, or -1 */
     int id_lock;
     int sweeper; /* closing it lets the process go that removes our cgroups if we cannot */
     pid_t sweeper_pid;
-    int tmp_fd; /* the box's scratch space, for its fill level; -1 in a slot, which tells it itself */
+    int tmp_fd; /* the box's scratch space, for its fill level; -1 in a slot, which tells it itself
+                 */
     bool settled;
     bool ended; /* the command's end was told: init is on its way out */
     bool dead;
@@ -29,10 +30,11 @@ struct native_box {
 void native_box_free(struct native_box *nb);
 
 /* Which grade each limit gets, and whether that is enough; refuses with the remedy if not. */
-int native_grade(const struct box_spec *spec, const struct cgroup_base *base, const struct host_facts *facts,
-                 enum grade grades[LIMIT_KINDS], struct error *err);
+int native_grade(const struct box_spec *spec, const struct cgroup_base *base,
+                 const struct host_facts *facts, enum grade grades[LIMIT_KINDS], struct error *err);
 /* What exec() will put commands under. */
-void native_set_landlock(struct native_box *nb, const struct box_spec *spec, int abi, const char *workspace);
+void native_set_landlock(struct native_box *nb, const struct box_spec *spec, int abi,
+                         const char *workspace);
 /* The controllers that the limits of a box need: bits of 1 << CG_*. */
 unsigned native_controllers(const struct box_limits *l);
 

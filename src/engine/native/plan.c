@@ -25,8 +25,8 @@
  * The supervisor kills at the limit and can say so; a failing malloc says nothing. This is the
  * stop for what grows faster than it looks.
  */
-#define SPARE_NPROC  16
-#define SPARE_DATA   (4ull << 30)
+#define SPARE_NPROC 16
+#define SPARE_DATA  (4ull << 30)
 
 static struct step *add(struct launch_plan *p, enum stage stage, enum step_op op)
 {
@@ -41,7 +41,8 @@ static struct step *add(struct launch_plan *p, enum stage stage, enum step_op op
     return s;
 }
 
-static struct step *add_path(struct launch_plan *p, enum stage stage, enum step_op op, const char *a)
+static struct step *add_path(struct launch_plan *p, enum stage stage, enum step_op op,
+                             const char *a)
 {
     struct step *s = add(p, stage, op);
 
@@ -50,7 +51,8 @@ static struct step *add_path(struct launch_plan *p, enum stage stage, enum step_
 }
 
 /* A string that lives as long as the plan. */
-static const char *text(struct launch_plan *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static const char *text(struct launch_plan *p, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 static const char *text(struct launch_plan *p, const char *fmt, ...)
 {
     char *at = p->text + p->text_len;
@@ -103,8 +105,8 @@ static void plan_ids(const struct box_spec *spec, const struct host_facts *f, st
 static const struct {
     const char *name;
     unsigned major, minor;
-} devices[] = {{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9},
-               {"tty", 5, 0}};
+} devices[] = {{"null", 1, 3},   {"zero", 1, 5},    {"full", 1, 7},
+               {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}};
 enum { N_DEVICES = sizeof(devices) / sizeof(*devices) };
 
 /* Trees are cloned while the host is still in sight; attached once the new root is there. */
@@ -125,7 +127,8 @@ static int plan_trees(const struct host_facts *f, struct launch_plan *p)
         s->read_only = true;
     }
     for (int i = 0; i < N_DEVICES; i++) {
-        struct step *s = add_path(p, STAGE_TEMPLATE, OP_DEVICE, text(p, "/dev/%s", devices[i].name));
+        struct step *s =
+            add_path(p, STAGE_TEMPLATE, OP_DEVICE, text(p, "/dev/%s", devices[i].name));
 
         s->reg = reg++;
         s->u = makedev(devices[i].major, devices[i].minor);
@@ -190,7 +193,8 @@ static void plan_etc(const struct box_spec *spec, struct launch_plan *p)
         text(p, "root:x:0:\ntty:x:5:\n" BOX_USER ":x:%u:\nnogroup:x:65534:\n", spec->gid);
     add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/nsswitch.conf")->b =
         "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
-    add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/hosts")->b = "127.0.0.1 localhost " BOX_HOSTNAME "\n::1 localhost\n";
+    add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/hosts")->b =
+        "127.0.0.1 localhost " BOX_HOSTNAME "\n::1 localhost\n";
     add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/hostname")->b = BOX_HOSTNAME "\n";
 }
 
@@ -217,8 +221,8 @@ static void plan_dev(struct launch_plan *p, int first_reg)
 }
 
 /*
- * Trees are opened as the caller, whose folders they stand in; the root belongs to the box's own 0, who
- * is nobody outside.
+ * Trees are opened as the caller, whose folders they stand in; the root belongs to the box's own 0,
+ * who is nobody outside.
  */
 static void plan_become_owner(const struct host_facts *f, struct launch_plan *p)
 {
@@ -248,7 +252,8 @@ static void plan_made_root(const struct box_spec *spec, const struct host_facts 
 }
 
 /* The host's own tree, read-only, with the places where credentials live covered. */
-static void plan_host_ro(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
+static void plan_host_ro(const struct box_spec *spec, const struct host_facts *f,
+                         struct launch_plan *p)
 {
     const int root_reg = TREE_MAX - 1;
     struct step *s;
@@ -306,7 +311,8 @@ static void scratch_dir(struct launch_plan *p, const char *where, uint64_t mode)
 }
 
 /* One tmpfs for everything the box may fill, so that one size bounds it all (RL-04). */
-static void plan_scratch(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
+static void plan_scratch(const struct box_spec *spec, const struct host_facts *f,
+                         struct launch_plan *p)
 {
     add_path(p, STAGE_INSIDE, OP_SCRATCH, "run")->u = spec->limits.tmp_bytes;
     scratch_dir(p, "tmp", 01777);
@@ -324,7 +330,8 @@ static void plan_scratch(const struct box_spec *spec, const struct host_facts *f
     scratch_dir(p, "run", 01777); /* last: it covers the place where the tmpfs itself stands */
 }
 
-/* An image's own folder (its /home, say) may stand where the workspace's path leads: then /workspace alone is it. */
+/* An image's own folder (its /home, say) may stand where the workspace's path leads: then
+ * /workspace alone is it. */
 static bool is_in_image(const struct box_spec *spec, const struct host_facts *f)
 {
     for (size_t i = 0; i < f->n_entries && spec->root == ROOT_DIR; i++) {
@@ -342,14 +349,16 @@ const char *plan_workspace_place(const struct box_spec *spec, const struct host_
     return is_in_image(spec, f) ? "/workspace" : spec->workspace_path;
 }
 
-static void plan_workspace(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
+static void plan_workspace(const struct box_spec *spec, const struct host_facts *f,
+                           struct launch_plan *p)
 {
     const char *path = plan_workspace_place(spec, f) + 1;
 
     add_path(p, STAGE_WORK, OP_DIRS, path);
     add_path(p, STAGE_WORK, OP_ATTACH, path)->reg = TREE_WORKSPACE;
     /* Below /workspace the copy would cover the workspace itself. */
-    if (!path_is_within(path - 1, "/workspace") && (spec->root != ROOT_HOST_RO || f->has_workspace_dir))
+    if (!path_is_within(path - 1, "/workspace") &&
+        (spec->root != ROOT_HOST_RO || f->has_workspace_dir))
         add_path(p, STAGE_WORK, OP_COPY, "workspace")->b = path;
     if (spec->root == ROOT_HOST_RO)
         for (size_t i = 0; i < f->n_hides; i++)
@@ -369,7 +378,8 @@ static void rlimit(struct launch_plan *p, enum stage stage, uint64_t resource, u
 }
 
 /* What this very box may use: known only when it is asked for. */
-static void plan_limits(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
+static void plan_limits(const struct box_spec *spec, const struct host_facts *f,
+                        struct launch_plan *p)
 {
     const struct box_limits *l = &spec->limits;
 
@@ -378,15 +388,18 @@ static void plan_limits(const struct box_spec *spec, const struct host_facts *f,
     if (l->cpu_usec)
         rlimit(p, STAGE_WORK, RLIMIT_CPU, (l->cpu_usec + 999999) / 1000000 + 1);
     if (l->memory_bytes && f->grades[LIMIT_MEMORY] == GRADE_SUPERVISED)
-        rlimit(p, STAGE_WORK, RLIMIT_DATA, l->memory_bytes > UINT64_MAX / 32 ? UINT64_MAX : 16 * l->memory_bytes + SPARE_DATA);
-    /* Above the limit: a box that goes over is then seen by the supervisor, which kills it and says so. */
+        rlimit(p, STAGE_WORK, RLIMIT_DATA,
+               l->memory_bytes > UINT64_MAX / 32 ? UINT64_MAX : 16 * l->memory_bytes + SPARE_DATA);
+    /* Above the limit: a box that goes over is then seen by the supervisor, which kills it and says
+     * so. */
     if (l->pids && f->ids == IDS_ONE)
         rlimit(p, STAGE_WORK, RLIMIT_NPROC, 2 * (uint64_t)l->pids + SPARE_NPROC);
     if (l->cpu_milli && f->grades[LIMIT_CPU] == GRADE_SUPERVISED)
         add(p, STAGE_WORK, OP_AFFINITY)->u = (l->cpu_milli + 999) / 1000;
 }
 
-static void plan_drop(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
+static void plan_drop(const struct box_spec *spec, const struct host_facts *f,
+                      struct launch_plan *p)
 {
     static const uint64_t fixed[][2] = {{RLIMIT_CORE, 0},
                                         {RLIMIT_NOFILE, NOFILE_MAX},
@@ -427,7 +440,8 @@ static void plan_clear(struct launch_plan *plan)
 static int plan_check(const struct launch_plan *plan, struct error *err)
 {
     if (plan->overflow)
-        return error_set(err, ERR_TOO_LARGE, "plan of the box: more than %u steps or %zu bytes of text", LIMIT_STEPS,
+        return error_set(err, ERR_TOO_LARGE,
+                         "plan of the box: more than %u steps or %zu bytes of text", LIMIT_STEPS,
                          sizeof(plan->text));
     return 0;
 }
@@ -446,14 +460,15 @@ int plan_make(const struct box_spec *spec, const struct host_facts *facts, struc
     plan_workspace(spec, facts, plan);
     plan_limits(spec, facts, plan);
     plan_drop(spec, facts, plan);
-    /* Put on each command by init. ABI 1 forbids every rename between folders: no git, no editor. */
+    /* Put on each command by init. ABI 1 forbids every rename between folders: no git, no editor.
+     */
     if (facts->landlock_abi >= LANDLOCK_LEAST)
         belt(plan, BELT_LANDLOCK);
     return plan_check(plan, err);
 }
 
-int plan_request(const struct box_spec *spec, const struct host_facts *facts, uint64_t slot_tmp_bytes,
-                 struct launch_plan *plan, struct error *err)
+int plan_request(const struct box_spec *spec, const struct host_facts *facts,
+                 uint64_t slot_tmp_bytes, struct launch_plan *plan, struct error *err)
 {
     plan_clear(plan);
     if (spec->limits.tmp_bytes != slot_tmp_bytes)

@@ -8,9 +8,9 @@
  * unit tests compare them without privileges.
  *
  * Steps stand in five stages. A box built in place walks all of them in one child. A slot (slot.h)
- * walks TEMPLATE once, PARK before each box, and has INSIDE and DROP walked by the box's first process, all
- * before a request is there: init waits, and only WORK is left to do, from outside, when it comes. Steps that
- * only one of the two needs carry `only`.
+ * walks TEMPLATE once, PARK before each box, and has INSIDE and DROP walked by the box's first
+ * process, all before a request is there: init waits, and only WORK is left to do, from outside,
+ * when it comes. Steps that only one of the two needs carry `only`.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -52,7 +52,7 @@ enum step_op {
     OP_MASK,         /* hide file or folder a of /proc */
     OP_READ_ONLY,    /* make the mount at a read-only; u: make it a mount first */
     OP_HOSTNAME,
-    OP_SCRATCH,      /* the box's writable tmpfs, u bytes; its folders are attached by OP_SCRATCH_DIR */
+    OP_SCRATCH, /* the box's writable tmpfs, u bytes; its folders are attached by OP_SCRATCH_DIR */
     OP_SCRATCH_DIR,  /* b: name in it, a: where it goes, u: mode */
     OP_SCRATCH_SIZE, /* u bytes instead of what the slot was made with */
     OP_COPY,         /* attach another clone of the mount at b to a */
@@ -60,13 +60,13 @@ enum step_op {
     OP_KEYRING,
     OP_SESSION,
     OP_SIGNALS,
-    OP_RLIMIT,       /* u: resource, v: value (soft and hard); of the box's first process */
-    OP_AFFINITY,     /* u: processors; the same */
-    OP_STDIO,        /* nothing open but /dev/null, control socket, init and report */
+    OP_RLIMIT,   /* u: resource, v: value (soft and hard); of the box's first process */
+    OP_AFFINITY, /* u: processors; the same */
+    OP_STDIO,    /* nothing open but /dev/null, control socket, init and report */
     OP_CAPS,
     OP_NO_NEW_PRIVS,
     OP_DIE_WITH_PARENT,
-    OP_SECCOMP,      /* ptr: program */
+    OP_SECCOMP, /* ptr: program */
     OP_EXEC_INIT,
     OP_COUNT
 };
@@ -101,9 +101,9 @@ struct root_entry {
 struct host_facts {
     enum id_mode ids;
     uint32_t caller_uid, caller_gid;
-    uint32_t range_base; /* IDS_RANGE: first id of the box's own range */
+    uint32_t range_base;    /* IDS_RANGE: first id of the box's own range */
     struct ids_owner owner; /* IDS_RANGE: where the workspace cannot be id-mapped */
-    int landlock_abi;    /* 0: none */
+    int landlock_abi;       /* 0: none */
     uint32_t processors;
     struct root_entry entries[LIMIT_ROOT_ENTRIES];
     size_t n_entries;
@@ -137,8 +137,8 @@ struct launch_plan {
 int plan_make(const struct box_spec *spec, const struct host_facts *facts, struct launch_plan *plan,
               struct error *err);
 /* Only the stage WORK: what a slot still has to do when a request comes. */
-int plan_request(const struct box_spec *spec, const struct host_facts *facts, uint64_t slot_tmp_bytes,
-                 struct launch_plan *plan, struct error *err);
+int plan_request(const struct box_spec *spec, const struct host_facts *facts,
+                 uint64_t slot_tmp_bytes, struct launch_plan *plan, struct error *err);
 
 /* Where the box finds its workspace: at its own path, or only at /workspace. */
 const char *plan_workspace_place(const struct box_spec *spec, const struct host_facts *facts);

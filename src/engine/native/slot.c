@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The slot process. It is process 1 of a pid namespace of its own, so that whatever happens to it,
- * the box inside ends with it. It keeps every capability of its user namespace, and no request makes it
- * do more than mount one folder and execute init: limits, ids and paths are data of fixed shape.
+ * the box inside ends with it. It keeps every capability of its user namespace, and no request
+ * makes it do more than mount one folder and execute init: limits, ids and paths are data of fixed
+ * shape.
  */
 #include "engine/native/slot.h"
 
@@ -32,9 +33,9 @@
 #include "engine/native/launch.h"
 #include "init_image.h"
 
-#define CLIENT_MS    20   /* at most, until the client has read its result */
-#define CLIENT_USEC  300  /* and for what it does then: write the audit line, exit */
-#define PATIENCE_SEC 2 /* for a client that stops in the middle of a request */
+#define CLIENT_MS    20  /* at most, until the client has read its result */
+#define CLIENT_USEC  300 /* and for what it does then: write the audit line, exit */
+#define PATIENCE_SEC 2   /* for a client that stops in the middle of a request */
 
 static struct slot slot;
 static struct box_limits known_limits; /* what the client of the last box set */
@@ -48,8 +49,8 @@ void slot_set(const struct slot *s)
 
 uint64_t slot_build_id(void)
 {
-    return INIT_IMAGE_HASH ^ sizeof(struct slot_request) << 40 ^ sizeof(struct slot_reply) << 20 ^ OP_COUNT << 8 ^
-           LIMIT_KINDS;
+    return INIT_IMAGE_HASH ^ sizeof(struct slot_request) << 40 ^ sizeof(struct slot_reply) << 20 ^
+           OP_COUNT << 8 ^ LIMIT_KINDS;
 }
 
 /* ---- the box's first process ---- */
@@ -140,13 +141,16 @@ static int refuse_step(struct service *s, const struct launch_plan *plan, uint32
 
 static bool is_sane(const struct slot_request *q)
 {
-    return q->type == SLOT_REQUEST && q->ws_path[0] == '/' && memchr(q->ws_path, 0, sizeof(q->ws_path)) &&
-           q->limits.tmp_bytes && q->ws_ino; /* 0 would mean: any object of that name */
+    return q->type == SLOT_REQUEST && q->ws_path[0] == '/' &&
+           memchr(q->ws_path, 0, sizeof(q->ws_path)) && q->limits.tmp_bytes &&
+           q->ws_ino; /* 0 would mean: any object of that name */
 }
 
 static int take_request(struct service *s)
 {
-    struct slot_reply r = {.type = SLOT_TAKEN, .cgroup_kind = slot.cgroup_kind, .limits = known_limits,
+    struct slot_reply r = {.type = SLOT_TAKEN,
+                           .cgroup_kind = slot.cgroup_kind,
+                           .limits = known_limits,
                            .limits_known = limits_known};
     int fds[4];
     size_t n = 0;
@@ -173,7 +177,8 @@ static int take_request(struct service *s)
     return fd_send(s->conn, &r, sizeof(r), fds, n);
 }
 
-/* Whoever asks for a new network namespace once will do so again: the next one is made beforehand. */
+/* Whoever asks for a new network namespace once will do so again: the next one is made beforehand.
+ */
 static int renew_net(struct service *s)
 {
     struct child_state *st = &s->l->state;
@@ -190,7 +195,8 @@ static int renew_net(struct service *s)
 static int take_tree(struct service *s)
 {
     struct child_state *st = &s->l->state;
-    uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (s->req.workspace_ro ? MOUNT_ATTR_RDONLY : 0);
+    uint64_t attrs =
+        MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (s->req.workspace_ro ? MOUNT_ATTR_RDONLY : 0);
     uint32_t type;
     int tree;
 
@@ -210,7 +216,8 @@ static int take_tree(struct service *s)
     if (tree < 0) {
         char why[256];
 
-        (void)snprintf(why, sizeof(why), "open workspace '%.200s': %s", s->req.ws_path, strerror(-tree));
+        (void)snprintf(why, sizeof(why), "open workspace '%.200s': %s", s->req.ws_path,
+                       strerror(-tree));
         return refuse(s, why, -tree);
     }
     st->trees[TREE_WORKSPACE] = tree;
@@ -247,7 +254,8 @@ static int build_box(struct service *s)
 static void attend(struct service *s)
 {
     struct slot_reply r = {.type = SLOT_STARTED, .belts = s->l->plan->belts};
-    struct pollfd p[2] = {{.fd = s->conn, .events = POLLIN | POLLRDHUP}, {.fd = first.pidfd, .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = s->conn, .events = POLLIN | POLLRDHUP},
+                          {.fd = first.pidfd, .events = POLLIN}};
     int fds[2] = {first.pidfd, first.control};
     struct rusage u = {0};
     struct statvfs v;
@@ -270,10 +278,12 @@ static void attend(struct service *s)
     r.cpu_usec = (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 +
                  (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
     r.max_rss_kib = (uint64_t)u.ru_maxrss;
-    r.tmp_is_full = statvfs("/tmp", &v) == 0 && v.f_blocks && v.f_bfree == 0; /* we still stand in its mounts */
+    r.tmp_is_full =
+        statvfs("/tmp", &v) == 0 && v.f_blocks && v.f_bfree == 0; /* we still stand in its mounts */
     limits_known = fd_send(s->conn, &r, sizeof(r), NULL, 0) >= 0 && p[0].fd >= 0;
     known_limits = s->req.limits;
-    /* Parking the next box keeps a processor busy for a millisecond: not the one the client needs now. */
+    /* Parking the next box keeps a processor busy for a millisecond: not the one the client needs
+     * now. */
     p[0].events = POLLRDHUP;
     (void)poll(p, 1, CLIENT_MS);
     (void)usleep(CLIENT_USEC);
@@ -305,9 +315,9 @@ static int report(int fd, uint32_t step, int r)
 /* The spawner has more open than a slot may keep: only what is named here survives. */
 static void keep_only(struct launch *l)
 {
-    int *kept[] = {&slot.listener,   &slot.id_map,         &slot.cgroups[0],       &slot.cgroups[1],
-                   &slot.cgroups[2], &slot.notify,         &l->state.root,         &l->state.writer,
-                   &l->state.init,   &l->state.host_ns,    &l->state.report};
+    int *kept[] = {&slot.listener,   &slot.id_map,      &slot.cgroups[0], &slot.cgroups[1],
+                   &slot.cgroups[2], &slot.notify,      &l->state.root,   &l->state.writer,
+                   &l->state.init,   &l->state.host_ns, &l->state.report};
     enum { FIRST = 200 };
     unsigned last = FIRST - 1;
 

@@ -3,9 +3,10 @@
 /*
  * Slots: half-built boxes, ready before they are asked for.
  *
- * clawden-spawn (one per user, on demand) keeps a few slot processes. A slot has walked the TEMPLATE
- * stage of a plan once and PARK for its next box, whose init runs already and waits for a command; the slot
- * waits in accept() on the spawner's socket, so a request goes straight to it. One connection is one box:
+ * clawden-spawn (one per user, on demand) keeps a few slot processes. A slot has walked the
+ * TEMPLATE stage of a plan once and PARK for its next box, whose init runs already and waits for a
+ * command; the slot waits in accept() on the spawner's socket, so a request goes straight to it.
+ * One connection is one box:
  *
  *   client                                   slot
  *   REQUEST                           ──►
@@ -17,8 +18,9 @@
  *                                     ◄──    ENDED
  *
  * Until TAKEN arrives nothing has happened and the client may build the box in place instead; the
- * command itself travels over the control socket, which only STARTED brings, so it cannot run twice. The
- * socket stands in a 0700 folder of the user's; a spawner of another user or version is not used.
+ * command itself travels over the control socket, which only STARTED brings, so it cannot run
+ * twice. The socket stands in a 0700 folder of the user's; a spawner of another user or version is
+ * not used.
  */
 #include <stdint.h>
 
@@ -30,7 +32,15 @@ struct launch;
 #define SLOT_SOCKET "spawn.sock"
 #define SLOT_LOCK   "spawn.lock"
 
-enum slot_type { SLOT_REQUEST = 1, SLOT_TAKEN, SLOT_WORKSPACE, SLOT_STARTED, SLOT_FAILED, SLOT_ENDED, SLOT_REFUSED };
+enum slot_type {
+    SLOT_REQUEST = 1,
+    SLOT_TAKEN,
+    SLOT_WORKSPACE,
+    SLOT_STARTED,
+    SLOT_FAILED,
+    SLOT_ENDED,
+    SLOT_REFUSED
+};
 
 struct slot_request {
     uint32_t type;
@@ -43,16 +53,16 @@ struct slot_request {
 
 struct slot_reply {
     uint32_t type;
-    uint32_t range_base;  /* TAKEN: 0 in one-id mode */
-    uint32_t cgroup_kind; /* TAKEN: its folders follow as descriptors, memory pids cpu */
-    uint32_t controllers; /* TAKEN: which of them (bits) */
-    struct box_limits limits; /* TAKEN: what its cgroups have already */
-    uint32_t limits_known;    /* TAKEN: whether that is so */
-    uint32_t belts;       /* STARTED */
-    int32_t sys;          /* FAILED */
+    uint32_t range_base;            /* TAKEN: 0 in one-id mode */
+    uint32_t cgroup_kind;           /* TAKEN: its folders follow as descriptors, memory pids cpu */
+    uint32_t controllers;           /* TAKEN: which of them (bits) */
+    struct box_limits limits;       /* TAKEN: what its cgroups have already */
+    uint32_t limits_known;          /* TAKEN: whether that is so */
+    uint32_t belts;                 /* STARTED */
+    int32_t sys;                    /* FAILED */
     uint64_t cpu_usec, max_rss_kib; /* ENDED */
     uint32_t tmp_is_full;           /* ENDED */
-    char why[512];        /* FAILED: the step */
+    char why[512];                  /* FAILED: the step */
 };
 
 /* The pids that a slot takes of the box's limit: itself. */
@@ -64,11 +74,11 @@ uint64_t slot_build_id(void);
 /* What a slot process inherits from the spawner. */
 struct slot {
     int listener;
-    int id_map;           /* files of 0:0 as the box's user; -1 in one-id mode */
-    int cgroups[3];       /* memory pids cpu folders, -1 */
+    int id_map;     /* files of 0:0 as the box's user; -1 in one-id mode */
+    int cgroups[3]; /* memory pids cpu folders, -1 */
     uint32_t cgroup_kind;
-    int notify;           /* a byte per change: '+' taken, '-' free again */
-    uint64_t tmp_bytes;   /* scratch size of parked boxes */
+    int notify;         /* a byte per change: '+' taken, '-' free again */
+    uint64_t tmp_bytes; /* scratch size of parked boxes */
 };
 
 /* Body of a slot: launch.main. Reports when it is ready, then serves until it is killed. */

@@ -16,9 +16,9 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/landlock.h"
 #include "base/state.h"
 #include "engine/native/ids.h"
-#include "base/landlock.h"
 #include "engine/native/native.h"
 #include "engine/native/slot.h"
 
@@ -30,7 +30,8 @@
 /* Slots serve the common case; anything else is built in place. */
 static bool fits_a_slot(const struct box_spec *spec)
 {
-    return spec->root == ROOT_HOST && spec->uid == 1000 && spec->gid == 1000 && spec->workspace_fd >= 0 &&
+    return spec->root == ROOT_HOST && spec->uid == 1000 && spec->gid == 1000 &&
+           spec->workspace_fd >= 0 &&
            getpriority(PRIO_PROCESS, 0) == 0; /* a slot does not have the caller's priority */
 }
 
@@ -120,9 +121,11 @@ static int send_tree(const struct box_spec *spec, const struct slot_reply *taken
     if (fstat(spec->workspace_fd, &st) < 0)
         return error_sys(err, -errno, "look at workspace '%s'", spec->workspace_path);
     if (st.st_uid != 0 || st.st_gid != 0) { /* the slot's map is for root's own files */
-        own_map = ids_make_map(st.st_uid, st.st_gid, taken->range_base + spec->uid, taken->range_base + spec->gid);
+        own_map = ids_make_map(st.st_uid, st.st_gid, taken->range_base + spec->uid,
+                               taken->range_base + spec->gid);
         if (own_map < 0)
-            return error_sys(err, own_map, "make the id map of workspace '%s'", spec->workspace_path);
+            return error_sys(err, own_map, "make the id map of workspace '%s'",
+                             spec->workspace_path);
         id_map = own_map;
     }
     tree = ids_map_tree(spec->workspace_fd, id_map, spec->workspace_ro);
@@ -132,8 +135,8 @@ static int send_tree(const struct box_spec *spec, const struct slot_reply *taken
     return r < 0 ? error_sys(err, r, "send the workspace to the slot") : 0;
 }
 
-static int set_limits(const struct box_spec *spec, const struct slot_reply *taken, struct native_box *nb,
-                      struct error *err)
+static int set_limits(const struct box_spec *spec, const struct slot_reply *taken,
+                      struct native_box *nb, struct error *err)
 {
     struct box_limits l = spec->limits, now = taken->limits;
     int r;
@@ -170,7 +173,8 @@ static int await_started(struct native_box *nb, struct error *err)
     ssize_t n;
 
     if (!wait_readable(nb->slot_fd, STARTED_MS))
-        return error_set(err, ERR_TIMEOUT, "the spawner's slot does not answer: stop it with 'clawden-spawn --stop'");
+        return error_set(err, ERR_TIMEOUT,
+                         "the spawner's slot does not answer: stop it with 'clawden-spawn --stop'");
     n = fd_recv(nb->slot_fd, &r, sizeof(r), fds, 2);
     nb->pidfd = fds[0];
     nb->box.control_fd = fds[1];
@@ -184,13 +188,15 @@ static int await_started(struct native_box *nb, struct error *err)
         return -ERR_SYS;
     }
     if (r.type != SLOT_STARTED || nb->pidfd < 0 || nb->box.control_fd < 0)
-        return error_set(err, ERR_INVALID, "the spawner's slot sent an unknown message (%u)", r.type);
+        return error_set(err, ERR_INVALID, "the spawner's slot sent an unknown message (%u)",
+                         r.type);
     nb->box.belts = r.belts;
     nb->box.init_pid = pid_of(nb->pidfd);
     return 0;
 }
 
-/* Which grades this slot can give; 0 if they are not enough, so that the reason is found in place. */
+/* Which grades this slot can give; 0 if they are not enough, so that the reason is found in place.
+ */
 static bool grade_slot(const struct box_spec *spec, struct native_box *nb, struct error *err)
 {
     struct cgroup_base base = {.kind = nb->groups.kind};
@@ -301,8 +307,8 @@ static bool find_program(char *path, size_t size)
 }
 
 /*
- * Under a user manager an ordinary user gets a delegated cgroup only through it: the spawner is then
- * a transient unit. Twice forked, so that it is nobody's child and keeps no terminal.
+ * Under a user manager an ordinary user gets a delegated cgroup only through it: the spawner is
+ * then a transient unit. Twice forked, so that it is nobody's child and keeps no terminal.
  */
 void slot_client_wake(void)
 {

@@ -56,7 +56,8 @@ static void close_dir(DIR **d)
 /* Children hang on the thread that made them. */
 static void add_all_children(struct tree *t, int proc)
 {
-    cleanup_(close_dir) DIR *d = fdopendir(openat(proc, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    cleanup_(close_dir) DIR *d =
+        fdopendir(openat(proc, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 
     if (!d)
         return;
@@ -87,8 +88,10 @@ static bool read_stat(int proc, struct sample *ret)
     if (fd_read_text(proc, "stat", text, sizeof(text)) <= 0)
         return false;
     p = strrchr(text, ')');
-    if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d %llu",
-                     &ut, &st, &cut, &cst, &threads) != 5)
+    if (!p ||
+        sscanf(p + 1,
+               " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d %llu", &ut,
+               &st, &cut, &cst, &threads) != 5)
         return false;
     *ret = (struct sample){.cpu_ticks = ut + st + cut + cst, .threads = threads};
     return true;

@@ -2,8 +2,8 @@
 #pragma once
 /*
  * Looking at a box from outside, through /proc: the supervised grade of limits, for users who have
- * no cgroup of their own. Every process of a box descends from its init (orphans come back to it), so
- * the tree below init is the whole box.
+ * no cgroup of their own. Every process of a box descends from its init (orphans come back to it),
+ * so the tree below init is the whole box.
  */
 #include <stdbool.h>
 #include <sys/types.h>

@@ -84,7 +84,8 @@ static unsigned long line_of(const char *text, size_t at)
 /* The two bytes between hash and newline are the only ones that are not looked at. */
 static bool is_after_hash(const char *text, size_t at)
 {
-    return (text[at] == '"' && text[at + 1] == '}' && text[at + 2] == '\n') || (text[at] == '}' && text[at + 1] == '\n');
+    return (text[at] == '"' && text[at + 1] == '}' && text[at + 2] == '\n') ||
+           (text[at] == '}' && text[at + 1] == '\n');
 }
 
 static void flip_all(struct temp *t, bool after_hash)
@@ -104,9 +105,10 @@ static void flip_all(struct temp *t, bool after_hash)
         temp_write(t, FILE_NAME, text, len);
         text[i] = was;
         c = verify();
-        CHECK(c.bad_line && c.bad_line <= line_of(text, i) + 1, "byte %zu of line %lu: bad line %lu", i,
-              line_of(text, i), c.bad_line);
-        CHECK(c.bad_line >= line_of(text, i) && c.why && c.why[0], "byte %zu: line %lu", i, c.bad_line);
+        CHECK(c.bad_line && c.bad_line <= line_of(text, i) + 1,
+              "byte %zu of line %lu: bad line %lu", i, line_of(text, i), c.bad_line);
+        CHECK(c.bad_line >= line_of(text, i) && c.why && c.why[0], "byte %zu: line %lu", i,
+              c.bad_line);
     }
 }
 
@@ -257,7 +259,8 @@ static void test_almost_too_long(void **state)
         int r = append_body(n, &err);
         struct audit_check c = verify();
 
-        CHECK(c.bad_line == 0, "body of %zu bytes (result %d): line %lu, %s", n, r, c.bad_line, c.why);
+        CHECK(c.bad_line == 0, "body of %zu bytes (result %d): line %lu, %s", n, r, c.bad_line,
+              c.why);
     }
 }
 
@@ -385,8 +388,10 @@ static void test_writers(void **state)
     assert_int_equal(verify().bad_line, 0);
 }
 
-#define CLAIM_AUDIT(text, fn) \
-    {.name = (text), .test_func = (fn), .setup_func = setup, .teardown_func = temp_teardown}
+#define CLAIM_AUDIT(text, fn)                                                                  \
+    {                                                                                          \
+        .name = (text), .test_func = (fn), .setup_func = setup, .teardown_func = temp_teardown \
+    }
 
 int main(void)
 {
@@ -398,13 +403,16 @@ int main(void)
         CLAIM_AUDIT("an audit line that was put in breaks the chain", test_put_in),
         CLAIM_AUDIT("audit lines that changed places break the chain", test_swapped),
         CLAIM_AUDIT("a torn last line is told, not overwritten", test_torn),
-        CLAIM_AUDIT("a last line without its newline keeps its place in the chain", test_no_newline),
+        CLAIM_AUDIT("a last line without its newline keeps its place in the chain",
+                    test_no_newline),
         CLAIM_AUDIT("an event that is too long is refused whole", test_too_long),
         CLAIM_AUDIT("an event at the limit is written whole or not at all", test_almost_too_long),
         CLAIM_AUDIT("fields that did not fit are not recorded as if they had", test_failed_fields),
-        CLAIM_AUDIT("a log that others may read, or that is no file, is not used", test_not_private),
+        CLAIM_AUDIT("a log that others may read, or that is no file, is not used",
+                    test_not_private),
         CLAIM_AUDIT("the plain log has time, event, target and user", test_plain_text),
-        CLAIM_AUDIT("an event is one line of the plain log, whatever its target is", test_plain_text_is_one_line),
+        CLAIM_AUDIT("an event is one line of the plain log, whatever its target is",
+                    test_plain_text_is_one_line),
         CLAIM_AUDIT("a long target is cut in the plain log", test_long_target),
         CLAIM_AUDIT("writers at the same time keep one chain", test_writers),
     };

@@ -30,16 +30,29 @@ static void test_names(void **state)
         const char *name;
         bool secret;
     } rows[] = {
-        {"GITHUB_TOKEN", true},   {"--api-key", true},     {"api_key", true},         {"ApiKey", true},
-        {"PGPASSWORD", true},     {"passwd", true},        {"client_secret", true},   {"Authorization", true},
-        {"Cookie", true},         {"AWS_SECRET_ACCESS_KEY", true}, {"credentials", true}, {"private-key", true},
-        {"PATH", false},          {"HOME", false},         {"key", false},            {"pass", false},
-        {"", false},              {"auth", false},
+        {"GITHUB_TOKEN", true},
+        {"--api-key", true},
+        {"api_key", true},
+        {"ApiKey", true},
+        {"PGPASSWORD", true},
+        {"passwd", true},
+        {"client_secret", true},
+        {"Authorization", true},
+        {"Cookie", true},
+        {"AWS_SECRET_ACCESS_KEY", true},
+        {"credentials", true},
+        {"private-key", true},
+        {"PATH", false},
+        {"HOME", false},
+        {"key", false},
+        {"pass", false},
+        {"", false},
+        {"auth", false},
     };
 
     (void)state;
     FOR_EACH(row, rows)
-        CHECK(redact_is_secret_name(row->name, strlen(row->name)) == row->secret, "'%s'", row->name);
+    CHECK(redact_is_secret_name(row->name, strlen(row->name)) == row->secret, "'%s'", row->name);
     assert_false(redact_is_secret_name("token", 4)); /* only the bytes that belong to the name */
     assert_true(redact_is_secret_name("token=x", 5));
 }
@@ -86,10 +99,14 @@ static void test_by_name(void **state)
 
 /* One of each shape, long enough. */
 static const char *const tokens[] = {
-    "ghp_0123456789abcdef", "gho_0123456789abcdef", "ghs_0123456789abcdef", "ghu_0123456789abcdef",
-    "github_pat_0123456789", "glpat-0123456789abcd", "sk-0123456789abcdef", "xoxb-0123456789",
-    "xoxp-0123456789",      "xoxa-0123456789",      "AKIA0123456789ABCDEF", "ASIA0123456789ABCDEF",
-    "eyJhbGciOiJIUzI1NiJ9", "npm_0123456789abcdef", "AIza0123456789abcdef", "-----BEGIN RSA PRIVATE KEY-----",
+    "ghp_0123456789abcdef",  "gho_0123456789abcdef",
+    "ghs_0123456789abcdef",  "ghu_0123456789abcdef",
+    "github_pat_0123456789", "glpat-0123456789abcd",
+    "sk-0123456789abcdef",   "xoxb-0123456789",
+    "xoxp-0123456789",       "xoxa-0123456789",
+    "AKIA0123456789ABCDEF",  "ASIA0123456789ABCDEF",
+    "eyJhbGciOiJIUzI1NiJ9",  "npm_0123456789abcdef",
+    "AIza0123456789abcdef",  "-----BEGIN RSA PRIVATE KEY-----",
 };
 
 /* The token in the place of the '%' must not come out. */
@@ -107,22 +124,24 @@ static void check_hidden(const char *place, const char *token)
 
 static void test_by_shape(void **state)
 {
-    static const char *const places[] = {"%", "X=%", "a:%", "https://%@host/", "a,%,b", "'%'", "echo %"};
+    static const char *const places[] = {"%",     "X=%", "a:%",   "https://%@host/",
+                                         "a,%,b", "'%'", "echo %"};
 
     (void)state;
     FOR_EACH(token, tokens)
-        FOR_EACH(place, places)
-            check_hidden(*place, *token);
+    FOR_EACH(place, places)
+    check_hidden(*place, *token);
 }
 
 static void test_by_shape_anywhere(void **state)
 {
-    static const char *const places[] = {"a\n%", "a\t%", "(%)", "[%]", "{%}", "<%", "a|%", "a?%", "a&%", "`%`"};
+    static const char *const places[] = {"a\n%", "a\t%", "(%)", "[%]", "{%}",
+                                         "<%",   "a|%",  "a?%", "a&%", "`%`"};
 
     (void)state;
     FOR_EACH(token, tokens)
-        FOR_EACH(place, places)
-            check_hidden(*place, *token);
+    FOR_EACH(place, places)
+    check_hidden(*place, *token);
 }
 
 static void test_token_before_name(void **state)
@@ -152,14 +171,15 @@ static void test_url(void **state)
 static void test_url_odd(void **state)
 {
     static const char *const words[] = {
-        "https://user:pa@hunter2@host/",               /* an @ in the password */
-        "https://user:pa/hunter2@host/",               /* a slash */
-        "curl http://a/ && curl https://u:hunter2@b/", /* the second URL */
+        "https://user:pa@hunter2@host/",                  /* an @ in the password */
+        "https://user:pa/hunter2@host/",                  /* a slash */
+        "curl http://a/ && curl https://u:hunter2@b/",    /* the second URL */
         "https://u:hunter2@host/?x=ghp_0123456789abcdef", /* and a token behind it */
     };
 
     (void)state;
-    FOR_EACH(word, words) {
+    FOR_EACH(word, words)
+    {
         autobuf b;
 
         buf_init(&b, 4096);
@@ -171,13 +191,16 @@ static void test_url_odd(void **state)
 static void test_later_names(void **state)
 {
     static const char *const words[] = {
-        "https://api.example/x?access_token=hunter2", "{\"user\":\"a\",\"password\":\"hunter2\"}",
-        "cd a=b; TOKEN=hunter2 run",                  "user:a,password:hunter2",
+        "https://api.example/x?access_token=hunter2",
+        "{\"user\":\"a\",\"password\":\"hunter2\"}",
+        "cd a=b; TOKEN=hunter2 run",
+        "user:a,password:hunter2",
         "a=1&client_secret=hunter2",
     };
 
     (void)state;
-    FOR_EACH(word, words) {
+    FOR_EACH(word, words)
+    {
         autobuf b;
 
         buf_init(&b, 4096);

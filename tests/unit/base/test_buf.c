@@ -72,7 +72,8 @@ static void test_printf(void **state)
     char text[1001];
 
     (void)state;
-    FOR_EACH(size, sizes) {
+    FOR_EACH(size, sizes)
+    {
         autobuf b;
 
         memset(text, 'a', *size);
@@ -120,7 +121,8 @@ static void test_json_strings(void **state)
     };
 
     (void)state;
-    FOR_EACH(row, rows) {
+    FOR_EACH(row, rows)
+    {
         autobuf b;
 
         buf_init(&b, 256);
@@ -147,7 +149,8 @@ static void test_json_not_utf8(void **state)
     };
 
     (void)state;
-    FOR_EACH(row, rows) {
+    FOR_EACH(row, rows)
+    {
         autobuf b;
 
         buf_init(&b, 256);
@@ -172,7 +175,8 @@ static void test_json_object(void **state)
     buf_puts(&b, "}");
     buf_json_seconds(&b, "x", 1000001);
     buf_puts(&b, "}");
-    assert_string_equal(b.data, "{\"s\":\"a\\\"b\",\"n\":-5,\"t\":true,\"o\":{\"f\":false},\"x\":1.000001}");
+    assert_string_equal(
+        b.data, "{\"s\":\"a\\\"b\",\"n\":-5,\"t\":true,\"o\":{\"f\":false},\"x\":1.000001}");
 }
 
 static void test_json_value_with_brace(void **state)

@@ -8,7 +8,8 @@ static void test_set(void **state)
     struct error err = {.sys = 5};
 
     (void)state;
-    CHECK_ERR(error_set(&err, ERR_DENIED, "workspace '%s': no", "/w"), err, ERR_DENIED, "workspace '/w': no");
+    CHECK_ERR(error_set(&err, ERR_DENIED, "workspace '%s': no", "/w"), err, ERR_DENIED,
+              "workspace '/w': no");
     assert_int_equal(err.sys, 0);
 }
 
@@ -17,7 +18,8 @@ static void test_sys(void **state)
     struct error err = {0};
 
     (void)state;
-    CHECK_ERR(error_sys(&err, -ENOENT, "open '%s'", "x"), err, ERR_SYS, "open 'x': No such file or directory");
+    CHECK_ERR(error_sys(&err, -ENOENT, "open '%s'", "x"), err, ERR_SYS,
+              "open 'x': No such file or directory");
     assert_int_equal(err.sys, ENOENT);
 }
 
@@ -27,7 +29,8 @@ static void test_wrap(void **state)
 
     (void)state;
     (void)error_sys(&err, -EPERM, "mount proc");
-    CHECK_ERR(error_wrap(&err, "make the box"), err, ERR_SYS, "make the box: mount proc: Operation not permitted");
+    CHECK_ERR(error_wrap(&err, "make the box"), err, ERR_SYS,
+              "make the box: mount proc: Operation not permitted");
     assert_int_equal(err.sys, EPERM);
     (void)error_set(&err, ERR_TIMEOUT, "late");
     CHECK_ERR(error_wrap(&err, "a%d", 1), err, ERR_TIMEOUT, "a1: late");
@@ -69,10 +72,12 @@ static void test_names(void **state)
     for (int a = ERR_NONE; a <= ERR_UNSUPPORTED; a++) {
         const char *name = error_code_name((enum error_code)a);
 
-        CHECK(name[0] && strspn(name, "abcdefghijklmnopqrstuvwxyz_") == strlen(name), "code %d: '%s'", a, name);
+        CHECK(name[0] && strspn(name, "abcdefghijklmnopqrstuvwxyz_") == strlen(name),
+              "code %d: '%s'", a, name);
         CHECK(strcmp(name, "unknown") != 0, "code %d has no name", a);
         for (int b = ERR_NONE; b < a; b++)
-            CHECK(strcmp(name, error_code_name((enum error_code)b)) != 0, "codes %d and %d: '%s'", a, b, name);
+            CHECK(strcmp(name, error_code_name((enum error_code)b)) != 0, "codes %d and %d: '%s'",
+                  a, b, name);
     }
     assert_string_equal(error_code_name((enum error_code)99), "unknown");
     assert_string_equal(error_code_name(ERR_NOT_FOUND), "not_found");

@@ -47,7 +47,8 @@ static void test_text(void **state)
 
     (void)state;
     begin(NULL, NULL);
-    FOR_EACH(row, rows) {
+    FOR_EACH(row, rows)
+    {
         capture(row->level, row->msg);
         CHECK_STR(text, row->line, row->msg);
     }
@@ -76,9 +77,11 @@ static void test_c1(void **state)
 {
     (void)state;
     begin(NULL, NULL);
-    capture(LOG_ERROR, "a\xc2\x9d" "0;evil\xc2\x9c");
+    capture(LOG_ERROR, "a\xc2\x9d"
+                       "0;evil\xc2\x9c");
     CHECK(!strstr(text, "\xc2\x9d"), "OSC as UTF-8 passes");
-    capture(LOG_ERROR, "a\x9d" "0;evil\x9c");
+    capture(LOG_ERROR, "a\x9d"
+                       "0;evil\x9c");
     CHECK(!strchr(text, '\x9d'), "OSC as one byte passes");
 }
 
@@ -91,7 +94,8 @@ static void test_json(void **state)
     capture(LOG_WARN, "say \"hi\"\n\x1b");
     n = strlen(text);
     assert_memory_equal(text, "{\"time\":", 8);
-    assert_non_null(strstr(text, ",\"program\":\"prog\",\"level\":\"warn\",\"message\":\"say \\\"hi\\\"\\u000a\\u001b\"}\n"));
+    assert_non_null(strstr(text, ",\"program\":\"prog\",\"level\":\"warn\",\"message\":\"say "
+                                 "\\\"hi\\\"\\u000a\\u001b\"}\n"));
     assert_ptr_equal(strchr(text, '\n'), text + n - 1); /* one line */
 }
 

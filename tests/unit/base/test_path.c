@@ -6,8 +6,8 @@
 
 /*
  * t/box is the folder that must not be left:
- *   box/file  box/dir/file  box/in -> dir/file  box/up -> ../outside  box/abs -> /outside (of the box)
- *   box/root -> /dir/file   box/proc -> /proc/self/fd   box/loop -> loop   outside
+ *   box/file  box/dir/file  box/in -> dir/file  box/up -> ../outside  box/abs -> /outside (of the
+ * box) box/root -> /dir/file   box/proc -> /proc/self/fd   box/loop -> loop   outside
  */
 static int make_tree(struct temp *t)
 {
@@ -59,15 +59,17 @@ static void test_policies(void **state)
     int box = make_tree(*state);
     size_t before = open_fds();
 
-    FOR_EACH(row, rows) {
+    FOR_EACH(row, rows)
+    {
         const int want[] = {row->beneath, row->nolinks, row->in_root};
-        static const enum path_policy policies[] = {PATH_BENEATH, PATH_BENEATH_NOLINKS, PATH_IN_ROOT};
+        static const enum path_policy policies[] = {PATH_BENEATH, PATH_BENEATH_NOLINKS,
+                                                    PATH_IN_ROOT};
 
         for (size_t i = 0; i < COUNT(policies); i++) {
             int fd = path_open(box, row->path, O_RDONLY, 0, policies[i]);
 
-            CHECK(fd >= 0 ? want[i] == OK : fd == want[i], "'%s' under policy %zu: %d, want %d", row->path, i, fd,
-                  want[i]);
+            CHECK(fd >= 0 ? want[i] == OK : fd == want[i], "'%s' under policy %zu: %d, want %d",
+                  row->path, i, fd, want[i]);
             CHECK(fd < 0 || (fcntl(fd, F_GETFD) & FD_CLOEXEC), "'%s': survives exec", row->path);
             if (fd >= 0)
                 (void)close(fd);
@@ -85,8 +87,10 @@ static void test_canonical(void **state)
     fd = path_open(AT_FDCWD, temp_path(t, "box/dir/file"), O_RDONLY, 0, PATH_CANONICAL);
     assert_true(fd >= 0);
     (void)close(fd);
-    assert_int_equal(path_open(AT_FDCWD, temp_path(t, "box/in"), O_RDONLY, 0, PATH_CANONICAL), -ELOOP);
-    assert_int_equal(path_open(AT_FDCWD, temp_path(t, "box/dirlink/file"), O_RDONLY, 0, PATH_CANONICAL), -ELOOP);
+    assert_int_equal(path_open(AT_FDCWD, temp_path(t, "box/in"), O_RDONLY, 0, PATH_CANONICAL),
+                     -ELOOP);
+    assert_int_equal(
+        path_open(AT_FDCWD, temp_path(t, "box/dirlink/file"), O_RDONLY, 0, PATH_CANONICAL), -ELOOP);
     (void)close(box);
 }
 
@@ -101,7 +105,8 @@ static void test_create(void **state)
     assert_int_equal(fstat(fd, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
     (void)close(fd);
-    assert_int_equal(path_open(box, "up", O_WRONLY | O_CREAT | O_TRUNC, 0600, PATH_BENEATH), -EXDEV);
+    assert_int_equal(path_open(box, "up", O_WRONLY | O_CREAT | O_TRUNC, 0600, PATH_BENEATH),
+                     -EXDEV);
     assert_int_equal(path_open(box, "../new", O_WRONLY | O_CREAT, 0600, PATH_BENEATH), -EXDEV);
     assert_int_equal(faccessat(t->fd, "new", F_OK, 0), -1);
     (void)close(box);
@@ -161,14 +166,22 @@ static void test_within(void **state)
         const char *path, *dir;
         bool in;
     } rows[] = {
-        {"/a", "/a", true},        {"/a/b", "/a", true},     {"/a/b/c", "/a/b", true}, {"/ab", "/a", false},
-        {"/a", "/ab", false},      {"/a", "/a/b", false},    {"/", "/", true},         {"/a", "/", true},
-        {"/home/u2", "/home/u", false}, {"/proc", "/proc", true}, {"/procfs/x", "/proc", false},
+        {"/a", "/a", true},
+        {"/a/b", "/a", true},
+        {"/a/b/c", "/a/b", true},
+        {"/ab", "/a", false},
+        {"/a", "/ab", false},
+        {"/a", "/a/b", false},
+        {"/", "/", true},
+        {"/a", "/", true},
+        {"/home/u2", "/home/u", false},
+        {"/proc", "/proc", true},
+        {"/procfs/x", "/proc", false},
     };
 
     (void)state;
     FOR_EACH(row, rows)
-        CHECK(path_is_within(row->path, row->dir) == row->in, "'%s' in '%s'", row->path, row->dir);
+    CHECK(path_is_within(row->path, row->dir) == row->in, "'%s' in '%s'", row->path, row->dir);
 }
 
 static void test_make_dirs(void **state)

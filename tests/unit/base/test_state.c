@@ -5,7 +5,8 @@
 #include "base/path.h"
 #include "tests/test.h"
 
-static const char *const names[] = {"CLAWDEN_DATA_DIR", "CLAWDEN_RUNTIME_DIR", "XDG_RUNTIME_DIR", "HOME"};
+static const char *const names[] = {"CLAWDEN_DATA_DIR", "CLAWDEN_RUNTIME_DIR", "XDG_RUNTIME_DIR",
+                                    "HOME"};
 static char *saved[COUNT(names)];
 
 /* Each test starts with none of the variables set. */
@@ -108,7 +109,8 @@ static void test_not_ours(void **state)
 
     assert_int_equal(mkdirat(t->fd, "open", 0700), 0);
     (void)setenv("CLAWDEN_DATA_DIR", temp_path(t, "open"), 1);
-    FOR_EACH(mode, modes) {
+    FOR_EACH(mode, modes)
+    {
         assert_int_equal(fchmodat(t->fd, "open", *mode, 0), 0);
         CHECK_ERR(state_open_data(&err), err, ERR_DENIED, "closed to others");
     }
@@ -161,14 +163,18 @@ static void test_too_long(void **state)
     assert_true(state_data_path(path, 8, &err) < 0);
 }
 
-#define CLAIM_STATE(text, fn) {.name = (text), .test_func = (fn), .setup_func = setup, .teardown_func = teardown}
+#define CLAIM_STATE(text, fn)                                                             \
+    {                                                                                     \
+        .name = (text), .test_func = (fn), .setup_func = setup, .teardown_func = teardown \
+    }
 
 int main(void)
 {
     static const struct CMUnitTest claims[] = {
         CLAIM_STATE("the data folder is CLAWDEN_DATA_DIR, else ~/.clawden", test_data_path),
         CLAIM_STATE("missing folders are made, for this user only", test_made),
-        CLAIM_STATE("a user's runtime folder is in XDG_RUNTIME_DIR, else in ~/.clawden", test_runtime_of_user),
+        CLAIM_STATE("a user's runtime folder is in XDG_RUNTIME_DIR, else in ~/.clawden",
+                    test_runtime_of_user),
         CLAIM_STATE("a folder that others own or may write is not used", test_not_ours),
         CLAIM_STATE("a link or a file is no folder of ours", test_link),
         CLAIM_STATE("a folder that others may read is not used", test_private),

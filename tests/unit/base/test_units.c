@@ -33,10 +33,18 @@ static void check_rows(const struct row *rows, size_t n, parser parse)
 static void test_sizes(void **state)
 {
     static const struct row rows[] = {
-        {"1b", 0, 1},           {"4k", 0, 4 * KIB},       {"4kb", 0, 4 * KIB},
-        {"4KiB", 0, 4 * KIB},   {"256m", 0, 256 * MIB},   {"256M", 0, 256 * MIB},
-        {"256MB", 0, 256 * MIB}, {"1g", 0, GIB},          {"1GiB", 0, GIB},
-        {"2t", 0, 2 * TIB},     {"007k", 0, 7 * KIB},     {"8388607t", 0, 8388607 * TIB},
+        {"1b", 0, 1},
+        {"4k", 0, 4 * KIB},
+        {"4kb", 0, 4 * KIB},
+        {"4KiB", 0, 4 * KIB},
+        {"256m", 0, 256 * MIB},
+        {"256M", 0, 256 * MIB},
+        {"256MB", 0, 256 * MIB},
+        {"1g", 0, GIB},
+        {"1GiB", 0, GIB},
+        {"2t", 0, 2 * TIB},
+        {"007k", 0, 7 * KIB},
+        {"8388607t", 0, 8388607 * TIB},
     };
 
     (void)state;
@@ -45,7 +53,8 @@ static void test_sizes(void **state)
 
 static void test_bare_size(void **state)
 {
-    static const struct row rows[] = {{"1", 0, MIB}, {"256", 0, 256 * MIB}, {"1000", 0, 1000 * MIB}};
+    static const struct row rows[] = {
+        {"1", 0, MIB}, {"256", 0, 256 * MIB}, {"1000", 0, 1000 * MIB}};
 
     (void)state;
     check_rows(rows, COUNT(rows), units_parse_size);
@@ -54,11 +63,12 @@ static void test_bare_size(void **state)
 static void test_no_size(void **state)
 {
     static const struct row rows[] = {
-        {"", -EINVAL, 0},    {"m", -EINVAL, 0},     {"-1m", -EINVAL, 0},  {"+1m", -EINVAL, 0},
-        {" 1m", -EINVAL, 0}, {"1 m", -EINVAL, 0},   {"1m ", -EINVAL, 0},  {"1mm", -EINVAL, 0},
-        {"1.m", -EINVAL, 0}, {".5m", -EINVAL, 0},   {"1.5.5m", -EINVAL, 0}, {"1,5m", -EINVAL, 0},
-        {"0x10", -EINVAL, 0}, {"1e3", -EINVAL, 0},  {"inf", -EINVAL, 0},  {"1s", -EINVAL, 0},
-        {"%", -EINVAL, 0},   {"\xef\xbc\x91m", -EINVAL, 0},
+        {"", -EINVAL, 0},     {"m", -EINVAL, 0},      {"-1m", -EINVAL, 0},
+        {"+1m", -EINVAL, 0},  {" 1m", -EINVAL, 0},    {"1 m", -EINVAL, 0},
+        {"1m ", -EINVAL, 0},  {"1mm", -EINVAL, 0},    {"1.m", -EINVAL, 0},
+        {".5m", -EINVAL, 0},  {"1.5.5m", -EINVAL, 0}, {"1,5m", -EINVAL, 0},
+        {"0x10", -EINVAL, 0}, {"1e3", -EINVAL, 0},    {"inf", -EINVAL, 0},
+        {"1s", -EINVAL, 0},   {"%", -EINVAL, 0},      {"\xef\xbc\x91m", -EINVAL, 0},
     };
 
     (void)state;
@@ -111,10 +121,12 @@ static int parse_cpu(const char *s, uint64_t *ret)
 static void test_cpus(void **state)
 {
     static const struct row rows[] = {
-        {"1", 0, 1000},      {"0.5", 0, 500},      {"50%", 0, 500},       {"2.25", 0, 2250},
-        {"150%", 0, 1500},   {"12.5%", 0, 125},    {"0.001", 0, 1},       {"0.0001", -ERANGE, 0},
-        {"0%", -ERANGE, 0},  {"4096", 0, 4096000}, {"4096.001", -ERANGE, 0}, {"99999999999999", -ERANGE, 0},
-        {"-1", -EINVAL, 0},  {"1x", -EINVAL, 0},   {"%", -EINVAL, 0},     {"50%%", -EINVAL, 0},
+        {"1", 0, 1000},       {"0.5", 0, 500},          {"50%", 0, 500},
+        {"2.25", 0, 2250},    {"150%", 0, 1500},        {"12.5%", 0, 125},
+        {"0.001", 0, 1},      {"0.0001", -ERANGE, 0},   {"0%", -ERANGE, 0},
+        {"4096", 0, 4096000}, {"4096.001", -ERANGE, 0}, {"99999999999999", -ERANGE, 0},
+        {"-1", -EINVAL, 0},   {"1x", -EINVAL, 0},       {"%", -EINVAL, 0},
+        {"50%%", -EINVAL, 0},
     };
 
     (void)state;
@@ -129,9 +141,9 @@ static int parse_count(const char *s, uint64_t *ret)
 static void test_counts(void **state)
 {
     static const struct row rows[] = {
-        {"1", 0, 1},        {"1000", 0, 1000},  {"1001", -ERANGE, 0}, {"0", -ERANGE, 0},
-        {"", -EINVAL, 0},   {"-1", -EINVAL, 0}, {"1k", -EINVAL, 0},   {"1 ", -EINVAL, 0},
-        {"18446744073709551617", -ERANGE, 0},
+        {"1", 0, 1},        {"1000", 0, 1000},  {"1001", -ERANGE, 0},
+        {"0", -ERANGE, 0},  {"", -EINVAL, 0},   {"-1", -EINVAL, 0},
+        {"1k", -EINVAL, 0}, {"1 ", -EINVAL, 0}, {"18446744073709551617", -ERANGE, 0},
     };
 
     (void)state;
@@ -149,7 +161,7 @@ static void test_count_is_whole(void **state)
 static void test_fractions(void **state)
 {
     static const struct row rows[] = {
-        {"0.5k", 0, 512},           {"1.5m", 0, 3 * MIB / 2},  {"1.5g", 0, 3 * GIB / 2},
+        {"0.5k", 0, 512},           {"1.5m", 0, 3 * MIB / 2},   {"1.5g", 0, 3 * GIB / 2},
         {"0.25g", 0, GIB / 4},      {"2.75t", 0, 11 * TIB / 4}, {"0.125m", 0, MIB / 8},
         {"1.0009765625k", 0, 1025},
     };
@@ -164,28 +176,39 @@ static void test_size_text(void **state)
         uint64_t bytes;
         const char *text;
     } rows[] = {
-        {0, "0b"},           {1, "1b"},       {1023, "1023b"},         {KIB, "1k"},
-        {KIB + 512, "1.5k"}, {10 * MIB, "10m"}, {256 * MIB, "256m"},   {3 * GIB / 2, "1.5g"},
-        {GIB - 1, "1023.9m"}, {TIB, "1t"},    {UINT64_MAX, "16777215.9t"},
+        {0, "0b"},
+        {1, "1b"},
+        {1023, "1023b"},
+        {KIB, "1k"},
+        {KIB + 512, "1.5k"},
+        {10 * MIB, "10m"},
+        {256 * MIB, "256m"},
+        {3 * GIB / 2, "1.5g"},
+        {GIB - 1, "1023.9m"},
+        {TIB, "1t"},
+        {UINT64_MAX, "16777215.9t"},
     };
     char text[32];
 
     (void)state;
     FOR_EACH(row, rows)
-        CHECK_STR(units_format_size(row->bytes, text, sizeof(text)), row->text, row->text);
+    CHECK_STR(units_format_size(row->bytes, text, sizeof(text)), row->text, row->text);
 }
 
 static void test_size_round_trip(void **state)
 {
-    static const uint64_t sizes[] = {1, 512, KIB, 5 * KIB, 256 * MIB, 1000 * MIB, GIB, 7 * TIB, 8388607 * TIB};
+    static const uint64_t sizes[] = {1,          512, KIB,     5 * KIB,      256 * MIB,
+                                     1000 * MIB, GIB, 7 * TIB, 8388607 * TIB};
     char text[32];
 
     (void)state;
-    FOR_EACH(size, sizes) {
+    FOR_EACH(size, sizes)
+    {
         uint64_t back = 0;
 
         assert_int_equal(units_parse_size(units_format_size(*size, text, sizeof(text)), &back), 0);
-        CHECK(back == *size, "%s: %llu, want %llu", text, (unsigned long long)back, (unsigned long long)*size);
+        CHECK(back == *size, "%s: %llu, want %llu", text, (unsigned long long)back,
+              (unsigned long long)*size);
     }
 }
 
@@ -195,7 +218,8 @@ static void test_fraction_round_trip(void **state)
     char text[32];
 
     (void)state;
-    FOR_EACH(want, texts) {
+    FOR_EACH(want, texts)
+    {
         uint64_t bytes = 0;
 
         assert_int_equal(units_parse_size(*want, &bytes), 0);
@@ -208,12 +232,16 @@ static void test_usec_text(void **state)
     static const struct {
         uint64_t usec;
         const char *text;
-    } rows[] = {{0, "0.000s"}, {999, "0.000s"}, {1000, "0.001s"}, {1250000, "1.250s"}, {3600 * SEC, "3600.000s"}};
+    } rows[] = {{0, "0.000s"},
+                {999, "0.000s"},
+                {1000, "0.001s"},
+                {1250000, "1.250s"},
+                {3600 * SEC, "3600.000s"}};
     char text[40];
 
     (void)state;
     FOR_EACH(row, rows)
-        CHECK_STR(units_format_usec(row->usec, text, sizeof(text)), row->text, row->text);
+    CHECK_STR(units_format_usec(row->usec, text, sizeof(text)), row->text, row->text);
 }
 
 int main(void)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of control groups, in a folder that is none: what is written where, and what is read back. */
+/* The files of control groups, in a folder that is none: what is written where, and what is read
+ * back. */
 #include "engine/native/cgroup.h"
 
 #include <sys/wait.h>
@@ -48,10 +49,15 @@ static void test_made_and_removed(void **state)
     static const struct {
         enum cgroup_kind kind;
         unsigned need;
-    } rows[] = {{CGROUP_V1, 7}, {CGROUP_V1, 1 << CG_PIDS}, {CGROUP_V2, 7}, {CGROUP_V2, 1 << CG_MEMORY}, {CGROUP_V1, 0}};
+    } rows[] = {{CGROUP_V1, 7},
+                {CGROUP_V1, 1 << CG_PIDS},
+                {CGROUP_V2, 7},
+                {CGROUP_V2, 1 << CG_MEMORY},
+                {CGROUP_V1, 0}};
     struct temp *t = *state;
 
-    FOR_EACH(row, rows) {
+    FOR_EACH(row, rows)
+    {
         size_t before = open_fds();
         struct cgroup_base base = make_base(t, row->kind);
         struct cgroup_set set = CGROUP_SET_EMPTY;
@@ -64,7 +70,8 @@ static void test_made_and_removed(void **state)
         cgroup_remove(&set);
         cgroup_remove(&set);
         for (int i = 0; i < CG_COUNT; i++)
-            CHECK(faccessat(base.dirs[i], "box-x-1", F_OK, 0) < 0, "need %u: group %d is left", row->need, i);
+            CHECK(faccessat(base.dirs[i], "box-x-1", F_OK, 0) < 0, "need %u: group %d is left",
+                  row->need, i);
         cgroup_base_done(&base);
         assert_int_equal(open_fds(), before);
     }
@@ -91,8 +98,10 @@ static void test_only_what_differs(void **state)
     const struct box_limits l = {.memory_bytes = 64 << 20, .pids = 10};
 
     assert_int_equal(cgroup_make(&base, "box-x-1", 7, &set), 0);
-    assert_int_equal(cgroup_set_limits(&set, &l, &l), 0); /* there is no file to write to: none is written */
-    assert_int_equal(cgroup_set_limits(&set, &l, &(struct box_limits){.memory_bytes = l.memory_bytes}), -ENOENT);
+    assert_int_equal(cgroup_set_limits(&set, &l, &l),
+                     0); /* there is no file to write to: none is written */
+    assert_int_equal(
+        cgroup_set_limits(&set, &l, &(struct box_limits){.memory_bytes = l.memory_bytes}), -ENOENT);
     cgroup_remove(&set);
     cgroup_base_done(&base);
 }
@@ -128,7 +137,9 @@ static void test_limits_v1(void **state)
     check_file(set.dirs[CG_CPU], "cpu.cfs_quota_us", "50000");
     put(set.dirs[CG_MEMORY], "memory.memsw.limit_in_bytes", "");
     put(set.dirs[CG_CPU], "cpu.cfs_quota_us", "");
-    assert_int_equal(cgroup_set_limits(&set, &(struct box_limits){.memory_bytes = 4096, .cpu_milli = 1}, NULL), 0);
+    assert_int_equal(
+        cgroup_set_limits(&set, &(struct box_limits){.memory_bytes = 4096, .cpu_milli = 1}, NULL),
+        0);
     check_file(set.dirs[CG_MEMORY], "memory.memsw.limit_in_bytes", "4096");
     check_file(set.dirs[CG_CPU], "cpu.cfs_quota_us", "1000"); /* the kernel's least */
     drop(&set, &base);
@@ -177,7 +188,8 @@ static void test_no_file(void **state)
     struct cgroup_set set = CGROUP_SET_EMPTY;
 
     assert_int_equal(cgroup_make(&base, "box-x-1", 7, &set), 0);
-    assert_int_equal(cgroup_set_limits(&set, &(struct box_limits){.memory_bytes = 1}, NULL), -ENOENT);
+    assert_int_equal(cgroup_set_limits(&set, &(struct box_limits){.memory_bytes = 1}, NULL),
+                     -ENOENT);
     cgroup_remove(&set);
     cgroup_base_done(&base);
 }
@@ -203,14 +215,17 @@ static void test_usage(void **state)
           {"cpu.stat", "usage_usec 77\nuser_usec 50\n"}}},
     };
 
-    FOR_EACH(row, rows) {
+    FOR_EACH(row, rows)
+    {
         struct cgroup_base base = make_base(*state, row->kind);
         struct cgroup_set set = CGROUP_SET_EMPTY;
         struct box_usage u = {.cpu_usec = 5};
 
         assert_int_equal(cgroup_make(&base, "box-x-1", 7, &set), 0);
         for (size_t i = 0; i < COUNT(row->files) && row->files[i][0]; i++)
-            put(set.dirs[row->files[i][0][0] == 'm' ? CG_MEMORY : row->files[i][0][0] == 'p' ? CG_PIDS : CG_CPU],
+            put(set.dirs[row->files[i][0][0] == 'm'   ? CG_MEMORY
+                         : row->files[i][0][0] == 'p' ? CG_PIDS
+                                                      : CG_CPU],
                 row->files[i][0], row->files[i][1]);
         cgroup_usage(&set, &u);
         assert_int_equal(u.peak_bytes, 1000);
@@ -243,7 +258,8 @@ static void test_unknown_usage(void **state)
 static void test_joins(void **state)
 {
     struct cgroup_base base = make_base(*state, CGROUP_V1);
-    struct cgroup_set set = CGROUP_SET_EMPTY, v2 = {.kind = CGROUP_V2, .bases = {-1, -1, -1}, .dirs = {-1, -1, -1}};
+    struct cgroup_set set = CGROUP_SET_EMPTY,
+                      v2 = {.kind = CGROUP_V2, .bases = {-1, -1, -1}, .dirs = {-1, -1, -1}};
     int joins[CG_COUNT + 1];
     size_t before;
 
@@ -292,12 +308,15 @@ int main(void)
 {
     static const struct CMUnitTest claims[] = {
         CLAIM_IN_TEMP("groups are made as needed and leave nothing behind", test_made_and_removed),
-        CLAIM_IN_TEMP("a group without a memory limit leaves nothing behind either", test_v2_without_memory),
+        CLAIM_IN_TEMP("a group without a memory limit leaves nothing behind either",
+                      test_v2_without_memory),
         CLAIM_IN_TEMP("groups that cannot all be made are not made at all", test_failed_make),
-        CLAIM_IN_TEMP("limits that are there already are not written again", test_only_what_differs),
+        CLAIM_IN_TEMP("limits that are there already are not written again",
+                      test_only_what_differs),
         CLAIM_IN_TEMP("limits are written for v1", test_limits_v1),
         CLAIM_IN_TEMP("limits are written for v2", test_limits_v2),
-        CLAIM_IN_TEMP("the smallest share of a processor is one the kernel takes", test_small_cpu_v2),
+        CLAIM_IN_TEMP("the smallest share of a processor is one the kernel takes",
+                      test_small_cpu_v2),
         CLAIM_IN_TEMP("a limit that cannot be set is an error", test_no_file),
         CLAIM_IN_TEMP("counters are read under v1 and v2", test_usage),
         CLAIM_IN_TEMP("what a group does not know stays as it is", test_unknown_usage),

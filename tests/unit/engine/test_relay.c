@@ -63,10 +63,12 @@ static void test_allowance(void **state)
     static const struct {
         uint64_t allowance;
         size_t written, carried, counted;
-    } rows[] = {{10, 5, 5, 5}, {5, 5, 5, 5}, {4, 5, 4, 5}, {4, 100, 4, 5}, {0, 5, 0, 1}, {UINT64_MAX, 100, 100, 100}};
+    } rows[] = {{10, 5, 5, 5},  {5, 5, 5, 5}, {4, 5, 4, 5},
+                {4, 100, 4, 5}, {0, 5, 0, 1}, {UINT64_MAX, 100, 100, 100}};
 
     (void)state;
-    FOR_EACH(row, rows) {
+    FOR_EACH(row, rows)
+    {
         char data[200] = {0};
         struct ends e;
         ssize_t n;
@@ -76,8 +78,8 @@ static void test_allowance(void **state)
         assert_int_equal(relay_move(&e.r, row->allowance), 0);
         n = read(e.to[0], data, sizeof(data));
         CHECK((n < 0 ? 0 : (size_t)n) == row->carried && e.r.bytes == row->counted,
-              "allowance %llu of %zu: carried %zd, counted %llu", (unsigned long long)row->allowance, row->written, n,
-              (unsigned long long)e.r.bytes);
+              "allowance %llu of %zu: carried %zd, counted %llu",
+              (unsigned long long)row->allowance, row->written, n, (unsigned long long)e.r.bytes);
         close_ends(&e);
     }
 }
@@ -176,7 +178,9 @@ static void test_borrowed(void **state)
 
 static void test_filters(void **state)
 {
-    static const char in[] = "a\x1b]0;evil\x07" "b\x1b[31", more[] = "mc";
+    static const char in[] = "a\x1b]0;evil\x07"
+                             "b\x1b[31",
+                      more[] = "mc";
     struct tty_filter f = {0};
     char got[32];
     struct ends e;
@@ -199,13 +203,15 @@ static void test_filters(void **state)
 static void test_can_pass(void **state)
 {
     struct temp *t = *state;
-    int p[2], s[2], null = open("/dev/null", O_RDWR | O_CLOEXEC), zero = open("/dev/zero", O_RDONLY | O_CLOEXEC), file;
+    int p[2], s[2], null = open("/dev/null", O_RDWR | O_CLOEXEC),
+                    zero = open("/dev/zero", O_RDONLY | O_CLOEXEC), file;
 
     temp_write(t, "file", "x", 1);
     file = openat(t->fd, "file", O_RDONLY | O_CLOEXEC);
     assert_int_equal(pipe2(p, O_CLOEXEC), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s), 0);
-    assert_false(relay_can_pass(p[0]) || relay_can_pass(p[1])); /* could be opened against its direction */
+    assert_false(relay_can_pass(p[0]) ||
+                 relay_can_pass(p[1])); /* could be opened against its direction */
     assert_true(relay_can_pass(null));
     assert_false(relay_can_pass(zero));
     assert_false(relay_can_pass(file));

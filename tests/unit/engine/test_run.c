@@ -26,20 +26,24 @@ static void test_status(void **state)
         {"not found", {.exec_sys = ENOENT, .exec_at = "execute"}, 127},
         {"not executable", {.exec_sys = EACCES, .exec_at = "execute"}, 126},
         {"time", {.started = true, .status = SIGKILL, .limit = LIMIT_WALL}, 124},
-        {"time, but it ended by itself", {.started = true, .status = EXITED(0), .limit = LIMIT_WALL}, 124},
+        {"time, but it ended by itself",
+         {.started = true, .status = EXITED(0), .limit = LIMIT_WALL},
+         124},
         {"memory", {.started = true, .status = SIGKILL, .limit = LIMIT_MEMORY}, 137},
         {"memory of a child", {.started = true, .status = EXITED(1), .limit = LIMIT_MEMORY}, 137},
         {"pids", {.started = true, .status = SIGKILL, .limit = LIMIT_PIDS}, 137},
         {"output", {.started = true, .status = SIGKILL, .limit = LIMIT_OUTPUT}, 137},
         {"disk", {.started = true, .status = SIGKILL, .limit = LIMIT_DISK}, 137},
-        {"file size", {.started = true, .status = SIGXFSZ, .limit = LIMIT_FILE_SIZE}, 128 + SIGXFSZ},
+        {"file size",
+         {.started = true, .status = SIGXFSZ, .limit = LIMIT_FILE_SIZE},
+         128 + SIGXFSZ},
         {"full scratch space", {.started = true, .status = EXITED(2), .limit = LIMIT_TMP}, 2},
     };
 
     (void)state;
     FOR_EACH(row, rows)
-        CHECK(run_exit_status(&row->r) == row->status, "%s: %d, want %d", row->name, run_exit_status(&row->r),
-              row->status);
+    CHECK(run_exit_status(&row->r) == row->status, "%s: %d, want %d", row->name,
+          run_exit_status(&row->r), row->status);
 }
 
 static void test_status_before_start(void **state)
@@ -59,7 +63,10 @@ static void test_words(void **state)
         const char *text;
     } rows[] = {
         {{.status = EXITED(0)}, ""},
-        {{.status = SIGKILL, .limit = LIMIT_MEMORY, .limit_value = 256 << 20, .observed = 261 << 20},
+        {{.status = SIGKILL,
+          .limit = LIMIT_MEMORY,
+          .limit_value = 256 << 20,
+          .observed = 261 << 20},
          "memory limit 256m reached (261m seen): killed"},
         {{.status = SIGKILL, .limit = LIMIT_WALL, .limit_value = 1500000, .observed = 1520999},
          "time limit 1.500s reached (1.520s seen): killed"},
@@ -74,14 +81,15 @@ static void test_words(void **state)
 
     (void)state;
     FOR_EACH(row, rows)
-        CHECK_STR(run_limit_text(&row->r, text, sizeof(text)), row->text, row->text);
+    CHECK_STR(run_limit_text(&row->r, text, sizeof(text)), row->text, row->text);
 }
 
 static void test_names(void **state)
 {
     (void)state;
     for (int i = 0; i < LIMIT_KINDS; i++)
-        CHECK(limit_name((enum limit_kind)i) && limit_name((enum limit_kind)i)[0], "limit %d has no name", i);
+        CHECK(limit_name((enum limit_kind)i) && limit_name((enum limit_kind)i)[0],
+              "limit %d has no name", i);
     for (int i = 0; i < BELT_COUNT; i++)
         CHECK(belt_name((enum belt)i) && belt_name((enum belt)i)[0], "belt %d has no name", i);
     for (int i = GRADE_NONE; i <= GRADE_KERNEL; i++)
@@ -105,13 +113,15 @@ static int on_box(void *arg, struct box *b, struct error *err)
 }
 
 /* Runs `verb word` with fd as its standard output. */
-static int run(const char *verb, const char *word, struct box_limits limits, int out, struct made *m,
-               struct run_result *res, struct error *err)
+static int run(const char *verb, const char *word, struct box_limits limits, int out,
+               struct made *m, struct run_result *res, struct error *err)
 {
     char *argv[] = {(char *)verb, (char *)word, NULL}, *env[] = {NULL};
-    struct box_spec spec = {.root_fd = -1, .workspace_fd = -1, .workspace_path = "/w", .limits = limits};
+    struct box_spec spec = {
+        .root_fd = -1, .workspace_fd = -1, .workspace_path = "/w", .limits = limits};
     struct box_exec what = {.argv = argv, .env = env, .stdio = {-1, out, -1}};
-    struct run_request req = {.engine = &engine_fake, .spec = &spec, .exec = &what, .on_box = on_box, .arg = m};
+    struct run_request req = {
+        .engine = &engine_fake, .spec = &spec, .exec = &what, .on_box = on_box, .arg = m};
     size_t before = open_fds();
     int r = run_command(&req, res, err);
 
@@ -126,18 +136,22 @@ static void test_runs(void **state)
         const char *verb, *word;
         int status;
         bool started;
-    } rows[] = {{"exit", "0", 0, true}, {"exit", "7", 7, true}, {"signal", "15", 143, true}, {"fail", "2", 127, false},
+    } rows[] = {{"exit", "0", 0, true},
+                {"exit", "7", 7, true},
+                {"signal", "15", 143, true},
+                {"fail", "2", 127, false},
                 {"fail", "13", 126, false}};
 
     (void)state;
-    FOR_EACH(row, rows) {
+    FOR_EACH(row, rows)
+    {
         struct made m = {0};
         struct run_result res;
         struct error err = {0};
 
         CHECK_OK(run(row->verb, row->word, (struct box_limits){0}, -1, &m, &res, &err), err);
-        CHECK(run_exit_status(&res) == row->status && res.started == row->started && m.n == 1, "%s %s: %d", row->verb,
-              row->word, run_exit_status(&res));
+        CHECK(run_exit_status(&res) == row->status && res.started == row->started && m.n == 1,
+              "%s %s: %d", row->verb, row->word, run_exit_status(&res));
         assert_int_equal(res.limit, LIMIT_NONE);
     }
 }
@@ -149,7 +163,8 @@ static void test_refused(void **state)
     struct error err = {0};
 
     (void)state;
-    CHECK_ERR(run("exit", "0", (struct box_limits){0}, -1, &m, &res, &err), err, ERR_DENIED, "not this one");
+    CHECK_ERR(run("exit", "0", (struct box_limits){0}, -1, &m, &res, &err), err, ERR_DENIED,
+              "not this one");
     assert_false(res.started);
 }
 
@@ -180,7 +195,8 @@ static void test_output(void **state)
                 {4, LIMIT_OUTPUT, "hell", true}};
     struct temp *t = *state;
 
-    FOR_EACH(row, rows) {
+    FOR_EACH(row, rows)
+    {
         struct made m = {0};
         struct run_result res;
         struct error err = {0};
@@ -189,10 +205,13 @@ static void test_output(void **state)
 
         temp_write(t, "out", "", 0);
         out = openat(t->fd, "out", O_WRONLY | O_CLOEXEC);
-        CHECK_OK(run("print", "hello", (struct box_limits){.output_bytes = row->limit}, out, &m, &res, &err), err);
+        CHECK_OK(run("print", "hello", (struct box_limits){.output_bytes = row->limit}, out, &m,
+                     &res, &err),
+                 err);
         (void)close(out);
         text = temp_read(t, "out", NULL);
-        CHECK(strcmp(text, row->text) == 0, "limit %llu: '%s'", (unsigned long long)row->limit, text);
+        CHECK(strcmp(text, row->text) == 0, "limit %llu: '%s'", (unsigned long long)row->limit,
+              text);
         free(text);
         CHECK(res.limit == row->kind && res.output_counted == row->counted, "limit %llu: kind %d",
               (unsigned long long)row->limit, res.limit);
@@ -229,7 +248,8 @@ static void test_far_deadline(void **state)
     struct error err = {0};
 
     (void)state;
-    CHECK_OK(run("exit", "0", (struct box_limits){.wall_usec = UINT64_MAX - 5}, -1, &m, &res, &err), err);
+    CHECK_OK(run("exit", "0", (struct box_limits){.wall_usec = UINT64_MAX - 5}, -1, &m, &res, &err),
+             err);
     assert_int_equal(res.limit, LIMIT_NONE);
 }
 
@@ -237,7 +257,8 @@ int main(void)
 {
     static const struct CMUnitTest claims[] = {
         CLAIM("the exit status is the command's own, or says which limit", test_status),
-        CLAIM("a limit that is reached before the command runs is told as that limit", test_status_before_start),
+        CLAIM("a limit that is reached before the command runs is told as that limit",
+              test_status_before_start),
         CLAIM("a limit is told with its value and what was seen", test_words),
         CLAIM("limits, grades and belts have names", test_names),
         CLAIM("a run ends as its command ends", test_runs),

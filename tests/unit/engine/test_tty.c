@@ -52,14 +52,19 @@ static void test_passes(void **state)
         {"text", "hello\r\n\ttab\b\x07", "hello\r\n\ttab\b\x07"},
         {"colour", ESC "[31mred" ESC "[0m", ESC "[31mred" ESC "[0m"},
         {"256 colours", ESC "[38;5;196mx", ESC "[38;5;196mx"},
-        {"cursor", ESC "[2J" ESC "[10;20H" ESC "[K" ESC "[?25l", ESC "[2J" ESC "[10;20H" ESC "[K" ESC "[?25l"},
+        {"cursor", ESC "[2J" ESC "[10;20H" ESC "[K" ESC "[?25l",
+         ESC "[2J" ESC "[10;20H" ESC "[K" ESC "[?25l"},
         {"intermediate", ESC "[2 q", ESC "[2 q"},
         {"save and restore", ESC "7" ESC "8", ESC "7" ESC "8"},
         {"character set", ESC "(0lqk" ESC "(B", ESC "(0lqk" ESC "(B"},
         {"keypad", ESC "=" ESC ">", ESC "=" ESC ">"},
-        {"UTF-8", "\xc3\xa9 \xc2\xa9 \xe2\x9c\x93 \xf0\x9f\x90\x9a", "\xc3\xa9 \xc2\xa9 \xe2\x9c\x93 \xf0\x9f\x90\x9a"},
+        {"UTF-8", "\xc3\xa9 \xc2\xa9 \xe2\x9c\x93 \xf0\x9f\x90\x9a",
+         "\xc3\xa9 \xc2\xa9 \xe2\x9c\x93 \xf0\x9f\x90\x9a"},
         {"continuation bytes like C1", "\xc4\x9b \xe2\x80\x9d", "\xc4\x9b \xe2\x80\x9d"},
-        {"CSI as one character becomes the usual two", "\xc2\x9b" "31mx", ESC "[31mx"},
+        {"CSI as one character becomes the usual two",
+         "\xc2\x9b"
+         "31mx",
+         ESC "[31mx"},
     };
 
     (void)state;
@@ -77,7 +82,10 @@ static void test_strings(void **state)
         {"APC", "a" ESC "_Gf=100;AAAA" ST "b", "ab"},
         {"PM", "a" ESC "^x" ST "b", "ab"},
         {"SOS", "a" ESC "Xx" ST "b", "ab"},
-        {"OSC as one character", "a\xc2\x9d" "0;evil" BEL "b", "ab"},
+        {"OSC as one character",
+         "a\xc2\x9d"
+         "0;evil" BEL "b",
+         "ab"},
         {"DCS as one character", "a\xc2\x90$qm" ST "b", "ab"},
         {"SOS, PM, APC as one character", "\xc2\x98x" ST "\xc2\x9ex" ST "\xc2\x9fx" ST "b", "b"},
         {"sequence inside a string", ESC "]0;" ESC "[31mevil" BEL "b", "b"},
@@ -96,7 +104,10 @@ static void test_reports(void **state)
         {"report title", "a" ESC "[21tb", "ab"},
         {"resize", "a" ESC "[8;50;200tb", "ab"},
         {"push title", "a" ESC "[22;0tb", "ab"},
-        {"as one character", "a\xc2\x9b" "21tb", "ab"},
+        {"as one character",
+         "a\xc2\x9b"
+         "21tb",
+         "ab"},
         {"reset", "a" ESC "cb", "ab"},
         {"identify", "a" ESC "Zb", "ab"},
     };
@@ -119,7 +130,7 @@ static void test_malformed(void **state)
     (void)state;
     check_rows(rows, COUNT(rows));
     FOR_EACH(text, broken) /* what of it is shown as text does no harm */
-        CHECK(!strchr(filter(*text, strlen(*text), 0), 033), "an escape passes");
+    CHECK(!strchr(filter(*text, strlen(*text), 0), 033), "an escape passes");
     memset(endless + 2, '1', sizeof(endless) - 4);
     endless[sizeof(endless) - 2] = 'm';
     CHECK(!strchr(filter(endless, strlen(endless), 0), 033), "an endless sequence passes");
@@ -137,7 +148,8 @@ static bool has_introducer(const char *s)
             continue;
         while (*p && ((unsigned char)*p < 0x20 || *p == 0x7f))
             p++;
-        if (*p && (strchr("]PX^_", *p) || (p[0] == '\xc2' && p[1] && strchr("\x90\x98\x9d\x9e\x9f", p[1]))))
+        if (*p && (strchr("]PX^_", *p) ||
+                   (p[0] == '\xc2' && p[1] && strchr("\x90\x98\x9d\x9e\x9f", p[1]))))
             return true;
     }
     return false;
@@ -151,22 +163,33 @@ static void test_tricks(void **state)
         {"a control byte after the escape", ESC "\r]0;evil" BEL, ""},
         {"DEL after the escape", ESC "\x7f]0;evil" BEL, ""},
         {"an escape after half a character", "\xc2" ESC "]0;evil" BEL, ""},
-        {"two halves of a character", "\xc2\xc2\x9d" "0;evil" BEL, ""},
-        {"half a character after the escape", ESC "\xc2\x9d" "0;evil" BEL, ""},
-        {"a sequence that swallows half a character", "\xc2\xc2" ESC "[\xc2\x9d" "0;evil" BEL, ""},
+        {"two halves of a character",
+         "\xc2\xc2\x9d"
+         "0;evil" BEL,
+         ""},
+        {"half a character after the escape",
+         ESC "\xc2\x9d"
+             "0;evil" BEL,
+         ""},
+        {"a sequence that swallows half a character",
+         "\xc2\xc2" ESC "[\xc2\x9d"
+         "0;evil" BEL,
+         ""},
     };
 
     (void)state;
     FOR_EACH(row, rows)
-        for (size_t piece = 0; piece < 4; piece++)
-            CHECK(!has_introducer(filter(row->in, strlen(row->in), piece)), "%s: passes", row->name);
+    for (size_t piece = 0; piece < 4; piece++)
+        CHECK(!has_introducer(filter(row->in, strlen(row->in), piece)), "%s: passes", row->name);
 }
 
 static void test_true_colour(void **state)
 {
     static const struct row rows[] = {
-        {"two colours", ESC "[38;2;255;255;255;48;2;100;100;100mx", ESC "[38;2;255;255;255;48;2;100;100;100mx"},
-        {"and more", ESC "[0;1;3;4;38;2;255;255;255;48;2;255;255;255mx", ESC "[0;1;3;4;38;2;255;255;255;48;2;255;255;255mx"},
+        {"two colours", ESC "[38;2;255;255;255;48;2;100;100;100mx",
+         ESC "[38;2;255;255;255;48;2;100;100;100mx"},
+        {"and more", ESC "[0;1;3;4;38;2;255;255;255;48;2;255;255;255mx",
+         ESC "[0;1;3;4;38;2;255;255;255;48;2;255;255;255mx"},
     };
 
     (void)state;
@@ -176,8 +199,14 @@ static void test_true_colour(void **state)
 static void test_other_ends(void **state)
 {
     static const struct row rows[] = {
-        {"ST as one character", ESC "]0;t\xc2\x9c" "b", "b"},
-        {"cancelled", ESC "]0;t\x18" "b", "b"},
+        {"ST as one character",
+         ESC "]0;t\xc2\x9c"
+             "b",
+         "b"},
+        {"cancelled",
+         ESC "]0;t\x18"
+             "b",
+         "b"},
         {"ended after a lone escape", ESC "]0;t" ESC ESC "\\b", "b"},
     };
 

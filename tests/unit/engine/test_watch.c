@@ -9,7 +9,8 @@
 #include "engine/engine.h"
 #include "tests/test.h"
 
-/* A child that stands for init, with n children of its own that each hold `bytes`; ready when this returns. */
+/* A child that stands for init, with n children of its own that each hold `bytes`; ready when this
+ * returns. */
 static pid_t make_tree(int n, size_t bytes)
 {
     char byte;
@@ -22,7 +23,9 @@ static pid_t make_tree(int n, size_t bytes)
     if (pid == 0) {
         for (int i = 0; i < n; i++)
             if (fork() == 0) {
-                char *m = bytes ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
+                char *m = bytes ? mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                                : NULL;
 
                 for (size_t at = 0; m && at < bytes; at += 4096)
                     m[at] = 1;
@@ -60,7 +63,8 @@ static void test_counts(void **state)
     (void)state;
     if (cannot_watch())
         return;
-    FOR_EACH(n, sizes) {
+    FOR_EACH(n, sizes)
+    {
         struct box_usage u = {0};
         pid_t pid = make_tree(*n, 0);
 
