@@ -1608,8 +1608,13 @@ def run_control(w, c, id, program):
 
 def native(w, id, *words, **more):
     """The probe on the bare host must find something: it proves that it can see at all."""
-    r = subprocess.run([w.probe, id, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-                       cwd=w.ws, timeout=60, **more)
+    left_open = os.open(w.path("outside/canary"), os.O_RDONLY)
+    try:
+        os.set_inheritable(left_open, True)
+        r = subprocess.run([w.probe, id, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           stdin=subprocess.DEVNULL, cwd=w.ws, timeout=60, **more)
+    finally:
+        os.close(left_open)
     verdict, _, detail = r.stdout.decode(errors="replace").partition(" ")
     must(verdict in ("ESCAPE", "LEAK"), "INCONCLUSIVE", f"on the bare host it says {verdict} {detail[:200]}")
 
