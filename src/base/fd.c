@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -87,6 +88,11 @@ int fd_write_text(int dirfd, const char *name, const char *text)
     if (fd < 0)
         return -errno;
     return write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+void fd_close_range(unsigned first, unsigned last)
+{
+    (void)syscall(SYS_close_range, first, last, 0); /* musl has no function for it */
 }
 
 int fd_send(int sock, const void *data, size_t len, const int *fds, size_t n_fds)

@@ -16,6 +16,9 @@ ssize_t fd_read_value(int dirfd, const char *name, char *text, size_t size);
 /* Writes text in one write() to the existing file dirfd/name (kernel settings). */
 int fd_write_text(int dirfd, const char *name, const char *text);
 
+/* Closes every descriptor from first to last. */
+void fd_close_range(unsigned first, unsigned last);
+
 /* Sends one message with up to FD_PASS_MAX descriptors. */
 #define FD_PASS_MAX 8
 int fd_send(int sock, const void *data, size_t len, const int *fds, size_t n_fds);

@@ -330,8 +330,8 @@ static void keep_only(struct launch *l)
         if ((unsigned)*kept[i] > last)
             last = (unsigned)*kept[i];
     }
-    (void)close_range(3, FIRST - 1, 0);
-    (void)close_range(last + 1, ~0u, 0);
+    fd_close_range(3, FIRST - 1);
+    fd_close_range(last + 1, ~0u);
 }
 
 int slot_main(struct launch *l, int report_fd)

@@ -330,7 +330,7 @@ void slot_client_wake(void)
         (void)sigprocmask(SIG_SETMASK, &none, NULL);
         for (int i = 0; i < 3; i++)
             (void)dup2(null, i);
-        (void)close_range(3, ~0u, 0);
+        fd_close_range(3, ~0u);
         (void)!chdir("/");
         (void)snprintf(dir, sizeof(dir), "--setenv=CLAWDEN_RUNTIME_DIR=%s", own ? own : "");
         if (has_user_manager())
