@@ -225,7 +225,7 @@ class World:
 
     def cgroups(self):
         found = set()
-        for d in glob.glob("/sys/fs/cgroup/*/clawden/*") + glob.glob("/sys/fs/cgroup/clawden/*"):
+        for d in glob.glob("/sys/fs/cgroup/**/clawden-box-*", recursive=True):
             m = re.search(r"box-\w+-(\d+)$", d)
             if m and int(m.group(1)) in self.launched:
                 found.add(d)
@@ -545,7 +545,9 @@ def pr_05_image(w):
     t.start()
     ran = 0
     try:
-        for _ in range(500 if w.full else 12):
+        for _ in range(500 if w.full else 100):  # most starts meet a change and are refused: some must get through
+            if ran >= 12 and not w.full:
+                break
             r = w.box([w.probe, "PR-05"], ["--rootfs", image])
             if r.rc == 125:
                 continue

@@ -233,7 +233,7 @@ static void check_cgroup(struct finding *f)
                                  : "no group can be made directly by this user",
         base.dirs[CG_MEMORY] >= 0 ? " memory" : "", base.dirs[CG_PIDS] >= 0 ? " pids" : "",
         base.dirs[CG_CPU] >= 0 ? " cpu" : "");
-    cgroup_base_release(&base);
+    cgroup_base_done(&base);
 }
 
 static void check_watch(struct finding *f)

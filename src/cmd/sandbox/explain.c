@@ -106,7 +106,7 @@ static int make_view(struct options *o, struct view *v, struct error *err)
     v->cgroups = base.kind;
     (void)native_grade(&o->spec, &base, &v->facts, v->grades, &v->refused);
     memcpy(v->facts.grades, v->grades, sizeof(v->grades));
-    cgroup_base_release(&base);
+    cgroup_base_done(&base);
     v->facts.ws_tree_given = v->facts.ids == IDS_RANGE;
     r = plan_make(&o->spec, &v->facts, &v->plan, err);
     if (r >= 0 && v->refused.code == ERR_NONE)

@@ -100,7 +100,7 @@ static int prepare_groups(struct one *s, struct host_facts *facts, struct error 
     char name[48];
     int r;
 
-    (void)snprintf(name, sizeof(name), "slot-%u-%d", sp.made++, (int)getpid());
+    (void)snprintf(name, sizeof(name), CGROUP_PREFIX "slot-%u-%d", sp.made++, (int)getpid());
     r = cgroup_make(&sp.base, name, ~0u, &s->groups);
     if (r >= 0)
         r = cgroup_open_joins(&s->groups, facts->cgroup_join);
@@ -263,7 +263,7 @@ static void close_all(void)
         (void)unlinkat(sp.dir, SLOT_SOCKET, 0);
     for (unsigned i = 0; i < LIMIT_SLOTS; i++)
         drop_slot(&sp.slots[i]);
-    cgroup_base_release(&sp.base);
+    cgroup_base_done(&sp.base);
 }
 
 static void read_notes(struct one *s)

@@ -75,7 +75,10 @@ static int make_dir(int at, const char *name)
     return open_dir(at, name);
 }
 
-/* v1: our folder below the caller's own group, so that limits on the caller bind its boxes too. */
+/*
+ * v1: below the caller's own group, so that limits on the caller bind its boxes too. An ordinary
+ * user needs a folder there that root has handed over: clawden/user-UID.
+ */
 static int find_v1(int i, const char *self)
 {
     autoclose int own = -1, folder = -1;
@@ -91,7 +94,7 @@ static int find_v1(int i, const char *self)
     if (own < 0)
         return own;
     if (geteuid() == 0)
-        return make_dir(own, CGROUP_FOLDER);
+        return TAKE_FD(own);
     folder = open_dir(own, CGROUP_FOLDER);
     if (folder < 0)
         return folder;
@@ -137,7 +140,7 @@ static int take_own_v2(const char *where)
 static int find_v2(bool own, const char *self)
 {
     char copy[LIMIT_CGROUP_FILE];
-    autoclose int root = -1, dir = -1;
+    autoclose int root = -1;
     const char *where;
 
     (void)snprintf(copy, sizeof(copy), "%s", self);
@@ -152,10 +155,7 @@ static int find_v2(bool own, const char *self)
     root = open_dir(AT_FDCWD, CGROUP_ROOT);
     if (root < 0 || !enable_v2(root))
         return -EACCES;
-    dir = make_dir(root, CGROUP_FOLDER);
-    if (dir < 0 || !enable_v2(dir))
-        return -EACCES;
-    return TAKE_FD(dir);
+    return TAKE_FD(root);
 }
 
 void cgroup_find(bool own, struct cgroup_base *ret)
@@ -191,18 +191,6 @@ void cgroup_base_done(struct cgroup_base *b)
     for (int i = 0; i < CG_COUNT; i++)
         close_fd(&b->dirs[i]);
     b->kind = CGROUP_NONE;
-}
-
-void cgroup_base_release(struct cgroup_base *b)
-{
-    for (int i = 0; i < CG_COUNT && geteuid() == 0; i++) {
-        autoclose int up =
-            b->dirs[i] < 0 ? -1 : openat(b->dirs[i], "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-        if (up >= 0 && (b->kind == CGROUP_V1 || i == 0))
-            (void)unlinkat(up, CGROUP_FOLDER, AT_REMOVEDIR);
-    }
-    cgroup_base_done(b);
 }
 
 /* ---- groups ---- */
@@ -453,7 +441,7 @@ void cgroup_sweep(const struct cgroup_base *base)
         if (!d)
             continue;
         for (struct dirent *e; (e = readdir(d));)
-            if ((strncmp(e->d_name, "box-", 4) == 0 || strncmp(e->d_name, "slot-", 5) == 0) &&
+            if (strncmp(e->d_name, CGROUP_PREFIX, sizeof(CGROUP_PREFIX) - 1) == 0 &&
                 maker_is_gone(e->d_name))
                 (void)unlinkat(base->dirs[i], e->d_name, AT_REMOVEDIR); /* refused while in use */
         (void)closedir(d);

@@ -13,6 +13,9 @@
 
 #include "engine/engine.h"
 
+#define CGROUP_PREFIX "clawden-" /* of every group's name: clawden-box-ID-PID, clawden-slot-N-PID \
+                                  */
+
 enum cgroup_kind { CGROUP_NONE, CGROUP_V1, CGROUP_V2 };
 enum { CG_MEMORY, CG_PIDS, CG_CPU, CG_COUNT };
 
@@ -40,8 +43,6 @@ struct cgroup_set {
  */
 void cgroup_find(bool own, struct cgroup_base *ret);
 void cgroup_base_done(struct cgroup_base *b);
-/* The same, and takes root's own folder away if no box of anybody is left in it. */
-void cgroup_base_release(struct cgroup_base *b);
 
 /* Makes the groups that `need` (bits of 1 << CG_*) asks for. On failure nothing is left. */
 int cgroup_make(const struct cgroup_base *base, const char *name, unsigned need,

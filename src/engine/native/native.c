@@ -129,6 +129,18 @@ static struct native_box *native_box_new(void)
     return nb;
 }
 
+/* It ends by itself, a moment from now: it is waited for when the next one is let go. */
+static void reap_sweeper(pid_t pid)
+{
+    static pid_t last;
+
+    if (pid <= 0)
+        return;
+    while (last > 0 && waitpid(last, NULL, __WALL) < 0 && errno == EINTR)
+        ;
+    last = pid;
+}
+
 void native_box_free(struct native_box *nb)
 {
     if (!nb)
@@ -141,8 +153,7 @@ void native_box_free(struct native_box *nb)
     cgroup_remove(&nb->groups);
     cgroup_base_done(&nb->base);
     close_fd(&nb->sweeper);
-    while (nb->sweeper_pid > 0 && waitpid(nb->sweeper_pid, NULL, __WALL) < 0 && errno == EINTR)
-        ;
+    reap_sweeper(nb->sweeper_pid);
     free(nb);
 }
 DEFINE_AUTOPTR(native_box)
@@ -183,13 +194,8 @@ static int make_groups(const struct box_spec *spec, struct native_box *nb, struc
     char name[48];
     int r;
 
-    (void)snprintf(name, sizeof(name), "box-%.12s-%d", nb->box.id, (int)getpid());
+    (void)snprintf(name, sizeof(name), CGROUP_PREFIX "box-%.12s-%d", nb->box.id, (int)getpid());
     r = cgroup_make(&nb->base, name, native_controllers(&spec->limits), &nb->groups);
-    for (int i = 0; i < 8 && r == -ENOENT; i++) { /* whoever ended last just took the folder away */
-        cgroup_base_done(&nb->base);
-        cgroup_find(false, &nb->base);
-        r = cgroup_make(&nb->base, name, native_controllers(&spec->limits), &nb->groups);
-    }
     if (r < 0)
         return error_sys(err, r, "make cgroup '%s'", name);
     r = cgroup_set_limits(&nb->groups, &spec->limits, NULL);
@@ -589,7 +595,7 @@ static void native_destroy(struct box *b)
     if (nb->base.kind != CGROUP_NONE) {
         cgroup_remove(&nb->groups);
         cgroup_sweep(&nb->base);
-        cgroup_base_release(&nb->base);
+        cgroup_base_done(&nb->base);
     }
     native_box_free(nb);
 }

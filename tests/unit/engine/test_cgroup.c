@@ -290,17 +290,17 @@ static void test_sweep(void **state)
     if (pid == 0)
         _exit(0);
     assert_int_equal(waitpid(pid, NULL, 0), pid); /* its number is nobody's now */
-    (void)snprintf(gone, sizeof(gone), "box-abc-%d", (int)pid);
-    (void)snprintf(alive, sizeof(alive), "slot-abc-%d", (int)getpid());
+    (void)snprintf(gone, sizeof(gone), CGROUP_PREFIX "box-abc-%d", (int)pid);
+    (void)snprintf(alive, sizeof(alive), CGROUP_PREFIX "slot-abc-%d", (int)getpid());
     assert_int_equal(mkdirat(base.dirs[0], gone, 0700), 0);
     assert_int_equal(mkdirat(base.dirs[0], alive, 0700), 0);
     assert_int_equal(mkdirat(base.dirs[0], "other-abc-1", 0700), 0);
-    assert_int_equal(mkdirat(base.dirs[0], "box-x", 0700), 0);
+    assert_int_equal(mkdirat(base.dirs[0], "clawden-box-x", 0700), 0);
     cgroup_sweep(&base);
     assert_true(faccessat(base.dirs[0], gone, F_OK, 0) < 0);
     assert_int_equal(faccessat(base.dirs[0], alive, F_OK, 0), 0);
     assert_int_equal(faccessat(base.dirs[0], "other-abc-1", F_OK, 0), 0);
-    assert_int_equal(faccessat(base.dirs[0], "box-x", F_OK, 0), 0);
+    assert_int_equal(faccessat(base.dirs[0], "clawden-box-x", F_OK, 0), 0);
     cgroup_base_done(&base);
 }
 
