@@ -216,6 +216,11 @@ static long map(size_t bytes, int flags, int fd)
     return sys_call(__NR_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | flags, fd, 0);
 }
 
+static size_t table_bytes(const struct wire_exec *x)
+{
+    return ((size_t)x->argc + x->envc + 2) * sizeof(char *);
+}
+
 /* Points argv, envp and cwd into the mapped strings. The counts are checked against the bytes. */
 static int place_words(const struct wire_exec *x, char *text)
 {
@@ -224,7 +229,7 @@ static int place_words(const struct wire_exec *x, char *text)
 
     if (x->argc == 0 || count > LIMIT_ARG_COUNT || x->bytes == 0 || text[x->bytes - 1])
         return -22; /* EINVAL */
-    table = map((count + 2) * sizeof(char *), MAP_ANONYMOUS, -1);
+    table = map(table_bytes(x), MAP_ANONYMOUS, -1);
     if (table < 0 && table > -4096)
         return (int)table;
     cmd.argv = (char **)table;
@@ -313,6 +318,9 @@ static void on_exec(const struct wire_exec *x, int *fds)
     sys_close_fd(&cmd.slave);
     if (text > 0)
         sys_call(__NR_munmap, text, x->bytes);
+    if (cmd.argv) /* both were the child's business: an idle init is a few pages */
+        sys_call(__NR_munmap, cmd.argv, table_bytes(x));
+    cmd.argv = cmd.envp = NULL;
 }
 
 /* ---- the loop ---- */

@@ -157,20 +157,35 @@ static double proc_kib(pid_t pid, const char *file, const char *key)
     return kib;
 }
 
-/* The only child of the wrapper is the box's PID 1. */
+static bool is_init(int pid)
+{
+    char path[64], text[32] = "";
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+    f = fopen(path, "re");
+    if (f) {
+        (void)!fread(text, 1, sizeof(text) - 1, f);
+        (void)fclose(f);
+    }
+    return strcmp(text, "clawden-init") == 0;
+}
+
+/* The box's PID 1 is a child of the wrapper; the other one is its sweeper. */
 static pid_t box_init(pid_t wrapper)
 {
+    bool found = false;
     char path[64];
     int pid = 0;
     FILE *f;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)wrapper, (int)wrapper);
     f = fopen(path, "re");
-    if (f && fscanf(f, "%d", &pid) != 1)
-        pid = 0;
+    while (f && !found && fscanf(f, "%d", &pid) == 1)
+        found = is_init(pid);
     if (f)
         (void)fclose(f);
-    return pid;
+    return found ? pid : 0;
 }
 
 static double mean_kib(const pid_t *pids, size_t n, const char *file, const char *key)
