@@ -26,7 +26,7 @@ static void usage(void)
          "Examples\n"
          "  clawden-sandbox exec -- python3 script.py\n"
          "  clawden-sandbox exec --timeout 30s --memory 256m --cpu 0.5 -- make test\n"
-         "  clawden-sandbox exec --ro --output 1m --json -- sh -c 'grep -r TODO .'\n"
+         "  clawden-sandbox exec --ro --output 1m --json -- sh -c 'grep -rn main .'\n"
          "  clawden-sandbox exec --workspace ~/project --env CI=1 -- npm test\n"
          "  clawden-sandbox exec --rootfs ./image -- sh\n"
          "\n"
