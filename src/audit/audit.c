@@ -118,19 +118,12 @@ static void put_time(struct buf *line, const struct timespec *now)
 
 static void chain(const char *prev, const char *line, size_t len, char hash[SHA256_HEX])
 {
-    static const char digits[] = "0123456789abcdef";
     struct sha256 s;
-    unsigned char d[32];
 
     sha256_init(&s);
     sha256_update(&s, prev, SHA256_HEX - 1);
     sha256_update(&s, line, len);
-    sha256_finish(&s, d);
-    for (int i = 0; i < 32; i++) {
-        hash[2 * i] = digits[d[i] >> 4];
-        hash[2 * i + 1] = digits[d[i] & 15];
-    }
-    hash[64] = 0;
+    sha256_finish_hex(&s, hash);
 }
 
 /* A field of audit.log: redacted like a word, at most 800 bytes, no byte that could end it. */

@@ -83,18 +83,24 @@ void sha256_finish(struct sha256 *s, uint8_t digest[32])
         digest[i] = (uint8_t)(s->h[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-void sha256_hex(const void *data, size_t len, char hex[SHA256_HEX])
+void sha256_finish_hex(struct sha256 *s, char hex[SHA256_HEX])
 {
     static const char digits[] = "0123456789abcdef";
-    struct sha256 s;
     uint8_t d[32];
 
-    sha256_init(&s);
-    sha256_update(&s, data, len);
-    sha256_finish(&s, d);
+    sha256_finish(s, d);
     for (int i = 0; i < 32; i++) {
         hex[2 * i] = digits[d[i] >> 4];
         hex[2 * i + 1] = digits[d[i] & 15];
     }
     hex[64] = 0;
+}
+
+void sha256_hex(const void *data, size_t len, char hex[SHA256_HEX])
+{
+    struct sha256 s;
+
+    sha256_init(&s);
+    sha256_update(&s, data, len);
+    sha256_finish_hex(&s, hex);
 }

@@ -18,5 +18,7 @@ struct sha256 {
 void sha256_init(struct sha256 *s);
 void sha256_update(struct sha256 *s, const void *data, size_t len);
 void sha256_finish(struct sha256 *s, uint8_t digest[32]);
+/* The same as lower-case hex. */
+void sha256_finish_hex(struct sha256 *s, char hex[SHA256_HEX]);
 /* One call: the digest of data as lower-case hex. */
 void sha256_hex(const void *data, size_t len, char hex[SHA256_HEX]);
