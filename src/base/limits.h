@@ -17,3 +17,5 @@
 #define LIMIT_RELAY_CHUNK  (64u << 10) /* bytes moved per wake-up and stream: one full pipe */
 #define LIMIT_SLOTS        8u          /* boxes one user can start from ready slots at once */
 #define LIMIT_PROC_TREE    8192u       /* processes of one box that the supervisor looks at */
+#define LIMIT_JSON_DEPTH   32u         /* our own records nest three levels */
+#define LIMIT_JSON_NODES   16384u      /* values in one record: its keys are compared pairwise */

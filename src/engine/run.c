@@ -285,11 +285,8 @@ static void on_signals(struct run *run, uint64_t now)
     int signo = got_signal;
 
     if (got_resize && run->pty >= 0) {
-        uint16_t rows, cols;
-
         got_resize = 0;
-        tty_size(STDIN_FILENO, &rows, &cols);
-        tty_set_size(run->pty, rows, cols);
+        tty_copy_size(STDIN_FILENO, run->pty);
     }
     if (!signo)
         return;
@@ -309,6 +306,8 @@ static void on_time(struct run *run, uint64_t now)
     else if (now >= run->kill_at)
         kill_box(run);
     else if (now >= run->next_tick) {
+        if (run->pty >= 0) /* a size that changed while no signal could reach us */
+            tty_copy_size(STDIN_FILENO, run->pty);
         check_limits(run, now);
         run->next_tick = now_usec() + tick_length(run);
     }

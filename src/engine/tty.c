@@ -43,11 +43,13 @@ void tty_size(int fd, uint16_t *rows, uint16_t *cols)
     *cols = w.ws_col;
 }
 
-void tty_set_size(int fd, uint16_t rows, uint16_t cols)
+void tty_copy_size(int from, int to)
 {
-    struct winsize w = {.ws_row = rows, .ws_col = cols};
+    struct winsize w;
 
-    (void)ioctl(fd, TIOCSWINSZ, &w);
+    /* Setting what is set already tells nobody anything: the kernel compares. */
+    if (ioctl(from, TIOCGWINSZ, &w) == 0)
+        (void)ioctl(to, TIOCSWINSZ, &w);
 }
 
 /* ESC followed by one of these opens a string that ends with BEL or ESC \. ESC k: screen's title.

@@ -13,7 +13,8 @@
 int tty_raw(int fd);
 void tty_restore(void);
 void tty_size(int fd, uint16_t *rows, uint16_t *cols);
-void tty_set_size(int fd, uint16_t rows, uint16_t cols);
+/* Gives one terminal the size of another. */
+void tty_copy_size(int from, int to);
 
 /*
  * Takes out of a stream the sequences with which a program talks to the terminal rather than to its

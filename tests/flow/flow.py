@@ -574,7 +574,7 @@ class Terminal:
         got, end = b"", time.monotonic() + seconds
         while word.encode() not in got:
             if not select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:
-                raise AssertionError(f"no {word!r} in {got!r}")
+                raise AssertionError(f"no {word!r} in {got!r}; processes:\n{self.processes()}")
             try:
                 chunk = os.read(self.fd, 4096)
             except OSError:
@@ -583,6 +583,15 @@ class Terminal:
                 raise AssertionError(f"end before {word!r}: {got!r}")
             got += chunk
         return got.decode(errors="replace")
+
+    def processes(self):
+        """Ours and what is below it, with what each waits for: for the message of a failure."""
+        rows = [line.split(None, 2) for line in subprocess.run(
+            ["ps", "-eo", "pid,ppid,pgid,tpgid,stat,wchan:20,args"], capture_output=True, text=True).stdout.splitlines()[1:]]
+        ours = {str(self.pid)}
+        for _ in range(8):
+            ours |= {r[0] for r in rows if r[1] in ours}
+        return "\n".join(" ".join(r) for r in rows if r[0] in ours)
 
     def type(self, text):
         os.write(self.fd, text.encode())
@@ -612,8 +621,8 @@ def _(w):
     out = t.until("31 97")
     need("/dev/pts/" in out, out)
     t.resize(40, 120)
-    t.type("until stty size | grep '40 120'; do sleep 0.1; done\n")
-    t.until("40 120\r\n")
+    t.type("until [ \"$(stty size)\" = '40 120' ]; do sleep 0.1; done; echo si$((1+1))e\n")
+    t.until("si2e")
     t.type("sleep 1000\n")
     time.sleep(0.3)
     t.type("\x03")

@@ -247,7 +247,9 @@ static void test_raw(void **state)
         (void)host_lacks("a pseudo terminal");
         return;
     }
-    tty_set_size(slave, 50, 132);
+    assert_int_equal(ioctl(slave, TIOCSWINSZ, &(struct winsize){.ws_row = 50, .ws_col = 132}), 0);
+    tty_size(slave, &rows, &cols);
+    tty_copy_size(-1, slave); /* from no terminal: nothing changes */
     tty_size(slave, &rows, &cols);
     assert_int_equal(rows, 50);
     assert_int_equal(cols, 132);
