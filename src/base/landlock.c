@@ -48,6 +48,10 @@ static long allow(int ruleset, const char *path, uint64_t access)
         return r;
     a.fd = (int32_t)r;
     r = sys_call(__NR_landlock_add_rule, ruleset, RULE_PATH, &a, 0);
+    if (r == -22) { /* a single file: rights that only folders have are refused */
+        a.allowed &= FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEV;
+        r = sys_call(__NR_landlock_add_rule, ruleset, RULE_PATH, &a, 0);
+    }
     sys_call(__NR_close, a.fd);
     return r;
 }
@@ -65,7 +69,7 @@ static uint64_t handled(int abi)
     return all;
 }
 
-long landlock_restrict(int abi, const char *workspace, bool writable)
+long landlock_restrict(int abi, const char *const *writable)
 {
     static const char *const scratch[] = {"/tmp", "/var/tmp", "/run", "/dev/shm"};
     const uint64_t all = handled(abi), read = FS_EXECUTE | FS_READ_FILE | FS_READ_DIR;
@@ -85,8 +89,8 @@ long landlock_restrict(int abi, const char *workspace, bool writable)
         r = allow((int)fd, "/dev", kernel);
     if (r >= 0)
         r = allow((int)fd, "/proc", kernel);
-    if (r >= 0 && writable)
-        r = allow((int)fd, workspace, all);
+    for (; r >= 0 && *writable; writable++)
+        r = allow((int)fd, *writable, all);
     if (r >= 0)
         r = sys_call(__NR_landlock_restrict_self, fd, 0);
     sys_call(__NR_close, fd);

@@ -2,8 +2,9 @@
 #pragma once
 /*
  * Landlock: a second belt behind the mounts. Everything may be read and executed, only the scratch
- * folders and the workspace may be written. Put on by init for each command, because only then the
- * workspace is known; raw system calls, -errno.
+ * folders and the places that are named may be written. A box for one command gets it from init,
+ * because only then its workspace is known; a live box before its init is executed. Raw system
+ * calls, -errno.
  */
 #include <stdbool.h>
 
@@ -12,4 +13,5 @@
 /* The ABI of this kernel, 0 if it has none. */
 int landlock_abi(void);
 
-long landlock_restrict(int abi, const char *workspace, bool writable);
+/* writable: absolute paths besides the scratch folders; ends with NULL. */
+long landlock_restrict(int abi, const char *const *writable);

@@ -10,12 +10,57 @@
 #define LIMIT_CGROUP_FILE  (8u << 10)  /* /proc/self/cgroup: a dozen lines of one path each */
 #define LIMIT_PATH         4096u       /* PATH_MAX, with its NUL */
 #define LIMIT_ROOT_ENTRIES 64u         /* names in the top folder of an image */
-#define LIMIT_STEPS        310u /* steps of one plan: 64 image entries and 30 masks need about 305 */
+#define LIMIT_PLACES       64u  /* mounts that one box is asked to have */
+#define LIMIT_STEPS        640u /* steps of one plan: 64 image entries, 30 masks, 64 places of three each */
 #define LIMIT_AUDIT_LINE   (32u << 10) /* one audit line: argv is cut to fit */
 #define LIMIT_AUDIT_ARGV   (4u << 10)  /* bytes of argv shown in an audit line */
 #define LIMIT_JSON_RESULT  (16u << 10) /* the --json object of one run */
 #define LIMIT_RELAY_CHUNK  (64u << 10) /* bytes moved per wake-up and stream: one full pipe */
 #define LIMIT_SLOTS        8u          /* boxes one user can start from ready slots at once */
 #define LIMIT_PROC_TREE    8192u       /* processes of one box that the supervisor looks at */
+#define LIMIT_KILL_TABLE   4096u       /* processes that a reaper looks at in one round */
+#define LIMIT_KILL_ROUNDS  2147483647  /* it does not give up: a process that waits for a disk dies late */
+#define LIMIT_ORPHAN_ROUNDS 64         /* init itself has others to serve */
+#define LIMIT_BACKLOG      1024        /* commands of one live box that may wait to be started */
 #define LIMIT_JSON_DEPTH   32u         /* our own records nest three levels */
 #define LIMIT_JSON_NODES   16384u      /* values in one record: its keys are compared pairwise */
+
+/* ---- images: src/image and src/cmd/pull ---- */
+#define LIMIT_IMAGE_NAME       200u        /* a reference; encoded it must still be a file name */
+#define LIMIT_IMAGE_RECORD     (8u << 20)  /* our image.json: a config and its list of layers */
+#define LIMIT_IMAGE_MANIFEST   (4u << 20)  /* manifest or index: what registries accept at most */
+#define LIMIT_IMAGE_CONFIG     (4u << 20)  /* config: history and labels are most of it */
+#define LIMIT_IMAGE_LAYERS     256u        /* layers of one image; builders stop at 127 */
+#define LIMIT_IMAGE_WORDS      1024u       /* words of env, cmd, entrypoint, labels and ports, each */
+#define LIMIT_IMAGE_ENTRIES    (4u << 20)  /* files, folders and links that one image unpacks */
+#define LIMIT_IMAGE_BYTES      (64ull << 30) /* bytes that one image unpacks */
+#define LIMIT_IMAGE_BLOB       (64ull << 30) /* one layer as it is stored or sent */
+#define LIMIT_IMAGE_DEPTH      256u          /* folders above a file; removal holds one fd each */
+#define LIMIT_IMAGE_RATIO      200u          /* a layer grows at most so many times ... */
+#define LIMIT_IMAGE_RATIO_FREE (64u << 20)   /* ... beyond what every layer may have anyway */
+#define LIMIT_IMAGE_MEMBERS    4096u         /* files inside a saved image (docker save, OCI tar) */
+#define LIMIT_IMAGE_PASSWD     (1u << 20)    /* /etc/passwd and /etc/group of an image */
+#define LIMIT_IMAGE_LIST       65536u        /* images and names of one store */
+#define LIMIT_PULL_TRIES       4u            /* of one request to a registry */
+#define LIMIT_PULL_REDIRECTS   5u            /* registries send blobs from one other host */
+#define LIMIT_PULL_TOKEN       (64u << 10)   /* a registry's answer with a token, one header */
+#define LIMIT_PULL_AUTH_FILE   (1u << 20)    /* config.json with the passwords of registries */
+
+/* The drop-in `docker`. */
+#define LIMIT_DOCKER_ENV_FILE   (4u << 20)  /* an --env-file: what one program can be given at all */
+#define LIMIT_DOCKER_ENV_STRING 131071u     /* NAME=VALUE: the kernel refuses a longer one (E2BIG) */
+#define LIMIT_DOCKER_ENV_COUNT  8192u       /* variables: their names are compared pairwise */
+#define LIMIT_DOCKER_TEXT       (16u << 20) /* one inspect object, one table */
+#define LIMIT_TEMPLATE_TEXT     (32u << 20) /* what a --format prints, and what its functions make */
+#define LIMIT_TEMPLATE_STEPS    1000000u    /* actions of a template: ranges nest */
+#define LIMIT_TEMPLATE_DEPTH    32u         /* blocks and parentheses in each other */
+#define LIMIT_TEMPLATE_VARS     16u         /* $variables visible at once */
+#define LIMIT_TEMPLATE_ARGS     16u         /* words of one function call */
+#define LIMIT_DOCKER_DEPTH      64u         /* folders in folders that cp follows: one descriptor each */
+#define LIMIT_DOCKER_NETWORKS   256u        /* names that `network create` records */
+
+/* Live boxes. */
+#define LIMIT_BOX_NAME   128u        /* bytes of a name */
+#define LIMIT_BOX_RECORD (8u << 20)  /* box.json: mostly its environment and labels */
+#define LIMIT_BOX_LOG    (16u << 20) /* output kept of a main command; then the older half goes */
+#define LIMIT_REAPERS_FREE 32u      /* processes of init's own that a pids limit does not count */

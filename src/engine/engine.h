@@ -66,12 +66,40 @@ enum root_kind {
     ROOT_DIR,     /* an image unpacked in a folder */
 };
 
+/* What is mounted at one place of the box: a folder or file of the host's, or a tmpfs. */
+struct box_place {
+    const char *target; /* absolute, normalised */
+    const char *source; /* canonical; NULL: a tmpfs */
+    int fd;             /* O_PATH, the object itself */
+    bool is_dir, read_only;
+    uint64_t bytes; /* of a tmpfs */
+    uint32_t mode;
+    bool no_exec;
+};
+
+struct box_rlimit {
+    int resource;
+    uint64_t soft, hard;
+};
+
 struct box_spec {
     enum root_kind root;
     int root_fd;                /* ROOT_DIR: the folder, else -1 */
     int workspace_fd;           /* O_PATH, the folder itself */
-    const char *workspace_path; /* canonical */
+    const char *workspace_path; /* canonical; NULL: the box has none */
     bool workspace_ro;
+    /* Mounted in this order, so that what lies inside another comes after it. */
+    const struct box_place *places;
+    size_t n_places;
+    const struct box_rlimit *rlimits;
+    size_t n_rlimits;
+    const char *hostname; /* NULL: the usual one */
+    const char *hosts;    /* more lines for /etc/hosts, or NULL */
+    /* ROOT_DIR: changes go to the folder `rw_fd` (which has `upper` and `work` in it), or, for
+     * building an image, into the root itself if that is -1. ROOT_HOST: they go nowhere. */
+    bool writable_root;
+    int rw_fd;
+    bool builds_image; /* changing owners and making devices seems to work */
     uid_t uid; /* inside */
     gid_t gid;
     struct box_limits limits;
@@ -79,6 +107,9 @@ struct box_spec {
     bool allow_degraded; /* a limit that cannot be kept is left out (never with multi_tenant) */
     bool use_spawner;    /* take a ready slot if there is one */
     bool fresh_net;      /* never a network namespace that an earlier box had, pristine or not */
+    bool live; /* outlives us; its init serves `listener`, bound but not ours to accept on */
+    int listener;
+    int hold_fd; /* kept open as long as the box lives (a lock on its image), or -1 */
 };
 
 struct box_exec {
@@ -88,6 +119,11 @@ struct box_exec {
     int stdio[3];
     bool pty; /* then stdio is not used: the terminal's other end arrives with BOX_STARTED */
     uint16_t rows, cols;
+    /* Live boxes only. */
+    bool detach; /* it lives on when we are gone; BOX_STARTED comes */
+    bool leave;  /* so does what it left running when it ended */
+    uid_t uid;
+    gid_t gid;
 };
 
 /* BOX_STARTED comes only with a terminal; else the next word after exec() is one of the others. */
@@ -121,6 +157,18 @@ struct box {
     enum grade grades[LIMIT_KINDS];
     uint32_t belts; /* bits of enum belt: what was put on */
     bool from_slot;
+    bool live;
+};
+
+#define BOX_SOCKET "init.sock" /* of a live box, in its folder */
+
+/* What has to be known of a live box to find it again. Paths are "" where there is none. */
+struct box_live {
+    pid_t init_pid; /* as it was when the box was made: ask the socket who it is now */
+    bool has_range; /* users besides the one it was made for */
+    enum grade grades[LIMIT_KINDS];
+    uint32_t belts;
+    char cgroups[3][256]; /* memory, pids, cpu */
 };
 
 struct engine_ops {
@@ -142,6 +190,15 @@ struct engine_ops {
     int (*kill)(struct box *b);
     /* kill, and remove every trace; frees b. */
     void (*destroy)(struct box *b);
+    /* Live boxes: lets go of it without ending it; frees b. */
+    void (*leave)(struct box *b, struct box_live *ret);
+    /*
+     * Opens a connection for one command to the live box whose socket stands in this folder.
+     * -ERR_NOT_FOUND: nobody listens. kill() ends that command, destroy() closes the connection.
+     */
+    int (*attach)(int folder, const struct box_live *live, struct box **ret, struct error *err);
+    /* Kills a live box that is attached to and waits until it is gone; removes its cgroups. */
+    int (*end)(struct box *b, const struct box_live *live, struct error *err);
 };
 
 extern const struct engine_ops engine_native, engine_fake;

@@ -236,7 +236,7 @@ static void check_limits(struct run *run, uint64_t now)
 
 static bool needs_ticks(const struct run *run)
 {
-    return run->box->ops == &engine_native;
+    return run->box->ops == &engine_native && !run->box->live;
 }
 
 static uint64_t tick_length(const struct run *run)
@@ -340,7 +340,7 @@ static void move_streams(struct run *run, const struct pollfd *polled)
 }
 
 /* One wait: streams, init, time, signals. `until` bounds it (UINT64_MAX: none). */
-static void turn(struct run *run, const sigset_t *waiting, uint64_t until, struct error *err)
+static int turn(struct run *run, const sigset_t *waiting, uint64_t until, struct error *err)
 {
     struct pollfd p[N_STREAMS + 1];
     uint64_t now = now_usec();
@@ -358,6 +358,7 @@ static void turn(struct run *run, const sigset_t *waiting, uint64_t until, struc
         if (p[N_STREAMS].revents)
             on_box_event(run, err);
     }
+    return n;
 }
 
 /* A stuck reader of our output must not keep us from looking at the clock. */
@@ -375,6 +376,30 @@ static bool carries_output(const struct run *run)
     return run->relays[STREAM_OUT].to >= 0 || run->relays[STREAM_ERR].to >= 0 || run->req->terminal;
 }
 
+static bool is_holding(const struct relay *r)
+{
+    return r->start != r->end;
+}
+
+/*
+ * The command of a live box has ended, but what it left running may still hold its streams: what it
+ * wrote itself is in the pipes now.
+ */
+static void carry_the_rest(struct run *run, struct error *err)
+{
+    struct relay *out = &run->relays[STREAM_OUT], *e = &run->relays[STREAM_ERR];
+    bool holding;
+    int n;
+
+    relay_done(&run->relays[STREAM_IN]);
+    do {
+        holding = is_holding(out) || is_holding(e);
+        n = turn(run, &run->waiting, now_usec() + (holding ? TICK_USEC : 0), err);
+    } while ((n > 0 || holding) && !got_signal);
+    start_alarm(false);
+    tty_restore();
+}
+
 static void follow(struct run *run, struct error *err)
 {
     const sigset_t waiting = run->waiting;
@@ -390,6 +415,10 @@ static void follow(struct run *run, struct error *err)
     }
     if (run->killed && !run->over) /* the command's own last word may be there already */
         run->res->status = SIGKILL;
+    if (run->box->live && !run->killed) {
+        carry_the_rest(run, err);
+        return;
+    }
     (void)run->box->ops->kill(run->box);
     ended = now_usec();
     /* Every process of the box is gone: what is in the pipes is all there will be. */
@@ -452,12 +481,15 @@ static int begin(struct run *run, struct error *err)
     run->disk_free_at_start = free_disk(run);
     if (!req->terminal) {
         r = open_streams(run, err);
-        if (r < 0)
+        if (r < 0) {
+            run->box = req->live;
             return r;
+        }
         memcpy(what.stdio, run->inner, sizeof(run->inner));
     }
     what.pty = req->terminal;
-    r = req->engine->start(req->spec, &run->box, err);
+    run->box = req->live;
+    r = run->box ? 0 : req->engine->start(req->spec, &run->box, err);
     if (r < 0)
         return r;
     memcpy(run->res->box_id, run->box->id, sizeof(run->box->id));

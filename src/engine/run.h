@@ -11,6 +11,7 @@ struct error;
 struct run_request {
     const struct engine_ops *engine;
     const struct box_spec *spec;
+    struct box *live; /* a connection to a live box, ours from here on; else NULL: one is made */
     const struct box_exec
         *exec;     /* its stdio are the caller's descriptors; what init gets is decided here */
     bool terminal; /* stdin and stdout are a terminal: give the box one of its own */

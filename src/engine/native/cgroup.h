@@ -13,8 +13,9 @@
 
 #include "engine/engine.h"
 
-#define CGROUP_PREFIX "clawden-" /* of every group's name: clawden-box-ID-PID, clawden-slot-N-PID \
-                                  */
+#define CGROUP_PREFIX                                                           \
+    "clawden-" /* of every group's name: clawden-box-ID-PID, clawden-slot-N-PID \
+                */
 
 enum cgroup_kind { CGROUP_NONE, CGROUP_V1, CGROUP_V2 };
 enum { CG_MEMORY, CG_PIDS, CG_CPU, CG_COUNT };

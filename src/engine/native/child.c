@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
+#include "base/landlock.h"
 #include "base/sys.h"
 #include "engine/native/mounts.h"
 #include "engine/native/weaken.h"
@@ -22,7 +23,13 @@
 #define EINVAL_  (-22)
 
 /* Descriptors that survive until init is executed. */
-enum { KEEP_CONTROL = WIRE_CONTROL_FD, KEEP_INIT, KEEP_REPORT, KEEP_END };
+enum {
+    KEEP_CONTROL = WIRE_CONTROL_FD,
+    KEEP_INIT,
+    KEEP_REPORT,
+    KEEP_LOCKS,
+    KEEP_END = KEEP_LOCKS + 2
+};
 
 void child_state_init(struct child_state *st)
 {
@@ -32,6 +39,7 @@ void child_state_init(struct child_state *st)
                                .control = -1,
                                .init = -1,
                                .report = -1,
+                               .locks = {-1, -1},
                                .host_ns = -1,
                                .template_ns = -1,
                                .parked_ns = -1,
@@ -83,10 +91,14 @@ static long do_ids(const struct step *s)
     return r < 0 ? r : sys_call(__NR_setresuid, s->u, s->u, s->u);
 }
 
-static long do_bounding_set(void)
+static long do_bounding_set(uint64_t keep)
 {
     for (long cap = 0; cap <= CAP_LAST; cap++) {
-        long r = sys_call(__NR_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0);
+        long r;
+
+        if (cap < 64 && keep >> cap & 1)
+            continue;
+        r = sys_call(__NR_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0);
 
         if (r == EINVAL_)
             return 0;
@@ -96,14 +108,14 @@ static long do_bounding_set(void)
     return 0;
 }
 
-/* The bounding set is empty already; this empties the other four. */
-static long do_caps(void)
+/* The bounding set is done already; these are the other four. */
+static long do_caps(uint32_t keep)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct none[2] = {{0}};
+    struct __user_cap_data_struct caps[2] = {{.effective = keep, .permitted = keep}};
     long r = sys_call(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 
-    return r < 0 ? r : sys_call(__NR_capset, &head, none);
+    return r < 0 ? r : sys_call(__NR_capset, &head, caps);
 }
 
 /* ---- steps: network and quotas ---- */
@@ -252,6 +264,20 @@ static long do_rlimit(const struct child_state *st, const struct step *s)
     return sys_call(__NR_prlimit64, st->target, s->u, &want, 0);
 }
 
+static long do_soft(const struct child_state *st, const struct step *s)
+{
+    struct {
+        uint64_t soft, hard;
+    } limit;
+    long r = sys_call(__NR_prlimit64, st->target, s->u, 0, &limit);
+
+    if (r < 0)
+        return r;
+    if (s->v < limit.hard)
+        limit.soft = s->v;
+    return sys_call(__NR_prlimit64, st->target, s->u, &limit, 0);
+}
+
 static long do_affinity(const struct child_state *st, const struct step *s)
 {
     unsigned long have[16] = {0}, want[16] = {0};
@@ -279,13 +305,13 @@ static long keep(int fd, int at, int flags)
 
 static long do_stdio(struct child_state *st)
 {
-    int *all[] = {&st->control, &st->init, &st->report};
+    int *all[] = {&st->control, &st->init, &st->report, &st->locks[0], &st->locks[1]};
     long null, r = 0;
 
     /* First out of the way, so that none stands where another must go. */
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
         if (*all[i] < 0)
-            continue; /* a slot has no report pipe: it shares the child's memory */
+            continue; /* a slot has no report pipe: it shares the child's memory; few have a lock */
         r = sys_call(__NR_fcntl, *all[i], F_DUPFD_CLOEXEC, KEEP_END);
         if (r < 0)
             return r;
@@ -305,11 +331,20 @@ static long do_stdio(struct child_state *st)
         r = keep(st->report, KEEP_REPORT, O_CLOEXEC);
     if (r < 0)
         return r;
+    for (int i = 0; r >= 0 && i < 2; i++) { /* held as long as init lives */
+        sys_call(__NR_close, KEEP_LOCKS + i);
+        if (st->locks[i] >= 0)
+            r = keep(st->locks[i], KEEP_LOCKS + i, 0);
+    }
+    if (r < 0)
+        return r;
+    if (st->report < 0)
+        sys_call(__NR_close, KEEP_REPORT);
     st->init = KEEP_INIT;
     st->root = -1;
     if (st->report >= 0)
         st->report = KEEP_REPORT;
-    return sys_call(__NR_close_range, st->report >= 0 ? KEEP_END : KEEP_REPORT, ~0U, 0);
+    return sys_call(__NR_close_range, KEEP_END, ~0U, 0);
 }
 
 static long do_exec_init(const struct child_state *st)
@@ -335,7 +370,7 @@ static long do_step(struct child_state *st, const struct step *s)
     case OP_IDS:
         return do_ids(s);
     case OP_BOUNDING_SET:
-        return do_bounding_set();
+        return do_bounding_set(s->u);
     case OP_SPLIT_HOST:
         return do_split_host(st);
     case OP_TREE:
@@ -343,9 +378,11 @@ static long do_step(struct child_state *st, const struct step *s)
     case OP_DEVICE:
         return mounts_device(st, s);
     case OP_ROOT_TMPFS:
-        return mounts_root_tmpfs(st);
+        return mounts_root_tmpfs(st, s);
     case OP_ROOT_TREE:
         return mounts_enter_root(st, st->trees[s->reg]);
+    case OP_ROOT_OVERLAY:
+        return mounts_root_overlay(st);
     case OP_DIR:
         return mounts_dir(st, s);
     case OP_DIRS:
@@ -356,6 +393,8 @@ static long do_step(struct child_state *st, const struct step *s)
         return mounts_file(st, s);
     case OP_ATTACH:
         return mounts_attach(st, s);
+    case OP_TMPFS:
+        return mounts_tmpfs(st, s);
     case OP_PROC:
         return mounts_proc(st, s);
     case OP_DEVPTS:
@@ -396,12 +435,16 @@ static long do_step(struct child_state *st, const struct step *s)
         return do_signals();
     case OP_RLIMIT:
         return do_rlimit(st, s);
+    case OP_SOFT:
+        return do_soft(st, s);
     case OP_AFFINITY:
         return do_affinity(st, s);
     case OP_STDIO:
         return do_stdio(st);
     case OP_CAPS:
-        return do_caps();
+        return do_caps((uint32_t)s->u);
+    case OP_LANDLOCK:
+        return landlock_restrict((int)s->u, s->ptr);
     case OP_NO_NEW_PRIVS:
         return sys_call(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     case OP_DIE_WITH_PARENT:

@@ -17,6 +17,7 @@ struct child_state {
     int trees[TREE_MAX];
     int maps_ready;            /* read end: a byte says that the parent has written the id maps */
     int control, init, report; /* what init inherits, and where a failing step is told */
+    int locks[2]; /* also inherited: a live box holds its ids and its image by them; -1 */
     int host_ns, template_ns, parked_ns, own_pid_ns; /* slots only */
     uint16_t made[48]; /* lengths of the paths that OP_DIRS made on the writable handle */
     uint32_t n_made;

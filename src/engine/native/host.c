@@ -148,6 +148,26 @@ static int look_image(const struct box_spec *spec, struct host_facts *f, struct 
     return 0;
 }
 
+/* The image's folder and the one for changes: decided on here, opened by the child. */
+static int look_writable(const struct box_spec *spec, struct host_facts *f, struct error *err)
+{
+    struct stat st;
+    int r = path_of_fd(spec->root_fd, f->root_path, sizeof(f->root_path));
+
+    if (r < 0 || fstat(spec->root_fd, &st) < 0)
+        return error_sys(err, r < 0 ? r : -errno, "look at the root folder");
+    f->root_id.dev = st.st_dev;
+    f->root_id.ino = st.st_ino;
+    if (spec->rw_fd < 0)
+        return 0;
+    r = path_of_fd(spec->rw_fd, f->rw_path, sizeof(f->rw_path));
+    if (r < 0 || fstat(spec->rw_fd, &st) < 0)
+        return error_sys(err, r < 0 ? r : -errno, "look at the folder of the box's changes");
+    f->rw_id.dev = st.st_dev;
+    f->rw_id.ino = st.st_ino;
+    return 0;
+}
+
 /* Of /proc only what others may read or write: the rest is root's, and no box has a root of the
  * host. */
 static void look_masks(struct host_facts *f)
@@ -227,6 +247,8 @@ int host_look(const struct box_spec *spec, struct host_facts *ret, struct error 
         f->cgroup_join[i] = -1;
     if (spec->root == ROOT_HOST)
         r = look_host_root(f, err);
+    else if (spec->root == ROOT_DIR && spec->writable_root)
+        r = look_writable(spec, f, err);
     else if (spec->root == ROOT_DIR)
         r = look_image(spec, f, err);
     else
@@ -234,6 +256,17 @@ int host_look(const struct box_spec *spec, struct host_facts *ret, struct error 
     if (r < 0)
         return r;
     look_masks(f);
+    if (spec->n_places > LIMIT_PLACES)
+        return error_set(err, ERR_TOO_LARGE, "the box is to have %zu mounts: at most %u",
+                         spec->n_places, LIMIT_PLACES);
+    for (size_t i = 0; i < spec->n_places; i++) {
+        if (!spec->places[i].source)
+            continue;
+        if (fstat(spec->places[i].fd, &st) < 0)
+            return error_sys(err, -errno, "look at '%s'", spec->places[i].source);
+        f->places[i].dev = st.st_dev;
+        f->places[i].ino = st.st_ino;
+    }
     if (spec->workspace_fd >= 0) {
         if (fstat(spec->workspace_fd, &st) < 0)
             return error_sys(err, -errno, "look at workspace '%s'", spec->workspace_path);

@@ -110,7 +110,7 @@ static int hold(void *unused)
     return 0;
 }
 
-int ids_make_map(uint32_t uid, uint32_t gid, uint32_t to_uid, uint32_t to_gid)
+static int make_map(uint32_t uid, uint32_t gid, uint32_t to_uid, uint32_t to_gid, uint32_t count)
 {
     static char stack[8192] __attribute__((aligned(16)));
     char path[64];
@@ -121,9 +121,9 @@ int ids_make_map(uint32_t uid, uint32_t gid, uint32_t to_uid, uint32_t to_gid)
         (pid_t)sys_clone_on(CLONE_VM | CLONE_NEWUSER | SIGCHLD, stack + sizeof(stack), hold, NULL);
     if (pid < 0)
         return (int)pid;
-    r = write_map(pid, "uid_map", uid, to_uid, 1);
+    r = write_map(pid, "uid_map", uid, to_uid, count);
     if (r >= 0)
-        r = write_map(pid, "gid_map", gid, to_gid, 1);
+        r = write_map(pid, "gid_map", gid, to_gid, count);
     (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
     fd = r < 0 ? r : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && r >= 0)
@@ -132,6 +132,16 @@ int ids_make_map(uint32_t uid, uint32_t gid, uint32_t to_uid, uint32_t to_gid)
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
     return fd;
+}
+
+int ids_make_map(uint32_t uid, uint32_t gid, uint32_t to_uid, uint32_t to_gid)
+{
+    return make_map(uid, gid, to_uid, to_gid, 1);
+}
+
+int ids_make_range_map(uint32_t base)
+{
+    return make_map(0, 0, base, base, IDS_PER_BOX);
 }
 
 static int set_tree(int tree, unsigned flags, uint64_t attrs, int map_fd)

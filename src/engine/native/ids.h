@@ -41,3 +41,6 @@ int ids_make_map(uint32_t uid, uint32_t gid, uint32_t to_uid, uint32_t to_gid);
  * nobody's in the box.
  */
 int ids_map_tree(int folder_fd, int map_fd, int read_only);
+
+/* The same for all ids of a box: 0 to 65535 appear as the range that begins at base. */
+int ids_make_range_map(uint32_t base);

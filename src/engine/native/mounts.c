@@ -188,12 +188,38 @@ long mounts_enter_root(struct child_state *st, int mount)
     return sys_call(__NR_move_mount, mount, "", AT_FDCWD, "/usr", MOVE_MOUNT_F_EMPTY_PATH);
 }
 
-long mounts_root_tmpfs(struct child_state *st)
+long mounts_root_tmpfs(struct child_state *st, const struct step *s)
 {
-    static const char *const options[][2] = {
-        {"size", "4m"}, {"nr_inodes", "4096"}, {"mode", "0755"}, {0}};
+    char text[24];
+    const char *const options[][2] = {
+        {"size", decimal(s->u, text)}, {"nr_inodes", "4096"}, {"mode", "0755"}, {0}};
 
     return mounts_enter_root(st, make_fs("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));
+}
+
+/* Relative to the scaffold on which image and changes stand: its mounts are in this namespace, as
+ * the kernel demands of layers. */
+long mounts_root_overlay(struct child_state *st)
+{
+    static const char *const options[][2] = {{"lowerdir", "image"},
+                                             {"upperdir", "rw/upper"},
+                                             {"workdir", "rw/work"},
+                                             {0}};
+    long fs = sys_call(__NR_fsopen, "overlay", FSOPEN_CLOEXEC), r = fs;
+
+    if (fs < 0)
+        return fs;
+    r = sys_call(__NR_fchdir, st->root);
+    for (size_t i = 0; r >= 0 && options[i][0]; i++)
+        r = config(fs, options[i][0], options[i][1]);
+    if (r >= 0)
+        r = sys_call(__NR_fsconfig, fs, FSCONFIG_SET_FLAG, "userxattr", 0, 0);
+    if (r >= 0)
+        r = sys_call(__NR_fsconfig, fs, FSCONFIG_CMD_CREATE, 0, 0, 0);
+    if (r >= 0)
+        r = sys_call(__NR_fsmount, fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    sys_call(__NR_close, fs);
+    return r < 0 ? r : mounts_enter_root(st, (int)r);
 }
 
 static long make_dir_in(int parent, const char *name, uint64_t mode)
@@ -301,7 +327,8 @@ long mounts_file(const struct child_state *st, const struct step *s)
 long mounts_attach(struct child_state *st, const struct step *s)
 {
     int tree = st->trees[s->reg];
-    long r = s->reg == TREE_WORKSPACE ? attach(st, tree, s->a) : attach_made(st, tree, s->a);
+    bool ours = s->reg != TREE_WORKSPACE && s->reg < TREE_PLACE;
+    long r = ours ? attach_made(st, tree, s->a) : attach(st, tree, s->a);
 
     sys_close_fd(&st->trees[s->reg]);
     return r;
@@ -406,6 +433,29 @@ long mounts_scratch(const struct child_state *st, const struct step *s)
         {"size", decimal(s->u, text)}, {"nr_inodes", "262144"}, {"mode", "0755"}, {0}};
 
     return attach_new(st, make_fs("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV), s->a);
+}
+
+static const char *octal(uint64_t n, char text[24])
+{
+    char *p = text + 23;
+
+    *p = 0;
+    do {
+        *--p = (char)('0' + n % 8);
+        n /= 8;
+    } while (n);
+    return p;
+}
+
+long mounts_tmpfs(const struct child_state *st, const struct step *s)
+{
+    char size[24], mode[24];
+    const char *const options[][2] = {
+        {"size", decimal(s->u, size)}, {"nr_inodes", "262144"}, {"mode", octal(s->v, mode)}, {0}};
+    uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+    return attach_new(
+        st, make_fs("tmpfs", options, s->read_only ? attrs | MOUNT_ATTR_NOEXEC : attrs), s->a);
 }
 
 /* The scratch tmpfs stands on /run for the time being; its folders go where they are wanted. */

@@ -115,7 +115,7 @@ static void make_id(char id[65])
         (void)snprintf(id + 2 * i, 3, "%02x", raw[i]);
 }
 
-static struct native_box *native_box_new(void)
+struct native_box *native_box_new(void)
 {
     struct native_box *nb = calloc(1, sizeof(*nb));
 
@@ -150,13 +150,16 @@ void native_box_free(struct native_box *nb)
     close_fd(&nb->slot_fd);
     close_fd(&nb->id_lock);
     close_fd(&nb->tmp_fd);
-    cgroup_remove(&nb->groups);
+    if (nb->box.live)
+        for (int i = 0; i < CG_COUNT; i++)
+            close_fd(&nb->groups.dirs[i]); /* the box goes on in them */
+    else
+        cgroup_remove(&nb->groups);
     cgroup_base_done(&nb->base);
     close_fd(&nb->sweeper);
     reap_sweeper(nb->sweeper_pid);
     free(nb);
 }
-DEFINE_AUTOPTR(native_box)
 
 /*
  * The workspace's tree with its owner turned into the box's user: by an id-mapped mount; where its
@@ -188,17 +191,80 @@ static int map_workspace(const struct box_spec *spec, struct host_facts *facts, 
     return tree < 0 ? error_sys(err, tree, "clone workspace '%s'", spec->workspace_path) : tree;
 }
 
+/*
+ * The places of a live box, each cloned with the box's user in the place of an owner: a user with a
+ * number of its own sees as its own what has that number on the host, as everybody else on this
+ * machine would; user 0, who is used to owning everything, what belongs to the owner of the place.
+ */
+static int map_places(const struct box_spec *spec, const struct host_facts *facts,
+                      struct child_state *state, struct error *err)
+{
+    const uint32_t base = facts->range_base;
+
+    for (size_t i = 0; i < spec->n_places; i++) {
+        const struct box_place *p = &spec->places[i];
+        autoclose int map = -1;
+        struct stat st;
+        int tree;
+
+        if (!p->source)
+            continue;
+        if (fstat(p->fd, &st) < 0)
+            return error_sys(err, -errno, "look at '%s'", p->source);
+        map = ids_make_map(spec->uid ? spec->uid : st.st_uid, spec->gid ? spec->gid : st.st_gid,
+                           base + spec->uid, base + spec->gid);
+        if (map < 0)
+            return error_sys(err, map, "make the id map of '%s'", p->source);
+        tree = ids_map_tree(p->fd, map, p->read_only);
+        if (tree < 0 && p->read_only) /* no id-mapped mounts there: what all may read is enough */
+            tree = ids_map_tree(p->fd, -1, true);
+        if (tree < 0)
+            return error_sys(err, tree,
+                             "mount '%s' for the box's user (its file system has no id-mapped "
+                             "mounts: make it read-only, or run as an ordinary user)",
+                             p->source);
+        state->trees[TREE_PLACE + i] = tree;
+    }
+    return 0;
+}
+
+/* Image and changes keep the ids that they have on disk, as ids of the box's own range. */
+static int map_image(const struct box_spec *spec, const struct host_facts *facts,
+                     struct child_state *state, struct error *err)
+{
+    autoclose int map = -1;
+    const int fds[] = {spec->root_fd, spec->rw_fd}, regs[] = {TREE_ROOT, TREE_RW};
+
+    if (spec->root != ROOT_DIR || !spec->writable_root)
+        return 0;
+    map = ids_make_range_map(facts->range_base);
+    if (map < 0)
+        return error_sys(err, map, "make the id map of the image");
+    for (int i = 0; i < 2; i++) {
+        int tree = fds[i] < 0 ? -1 : ids_map_tree(fds[i], map, false);
+
+        if (tree < 0 && fds[i] >= 0)
+            return error_sys(err, tree,
+                             "map the ids of the image (its file system cannot: use --read-only)");
+        state->trees[regs[i]] = tree;
+    }
+    return 0;
+}
+
 static int make_groups(const struct box_spec *spec, struct native_box *nb, struct host_facts *facts,
                        struct error *err)
 {
+    struct box_limits limits = spec->limits;
     char name[48];
     int r;
 
+    if (spec->live && limits.pids)
+        limits.pids += LIMIT_REAPERS_FREE;
     (void)snprintf(name, sizeof(name), CGROUP_PREFIX "box-%.12s-%d", nb->box.id, (int)getpid());
     r = cgroup_make(&nb->base, name, native_controllers(&spec->limits), &nb->groups);
     if (r < 0)
         return error_sys(err, r, "make cgroup '%s'", name);
-    r = cgroup_set_limits(&nb->groups, &spec->limits, NULL);
+    r = cgroup_set_limits(&nb->groups, &limits, NULL);
     if (r < 0)
         return error_sys(err, r, "set the limits of cgroup '%s'", name);
     r = cgroup_open_joins(&nb->groups, facts->cgroup_join);
@@ -265,11 +331,19 @@ static int launch_here(const struct box_spec *spec, struct native_box *nb, struc
     init = launch_init_image(err);
     if (init < 0)
         return init;
-    start_sweeper(nb, init);
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return error_sys(err, -errno, "make the control socket");
-    nb->box.control_fd = pair[0];
-    inner = pair[1];
+    if (spec->live) {
+        inner = fcntl(spec->listener, F_DUPFD_CLOEXEC, 3);
+        if (inner < 0)
+            return error_sys(err, -errno, "copy the box's socket");
+        l->state.locks[0] = nb->id_lock;
+        l->state.locks[1] = spec->hold_fd;
+    } else {
+        start_sweeper(nb, init);
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+            return error_sys(err, -errno, "make the control socket");
+        nb->box.control_fd = pair[0];
+        inner = pair[1];
+    }
     l->plan = &plan;
     l->facts = facts;
     l->cgroup_fd = cgroup_clone_fd(&nb->groups);
@@ -303,23 +377,32 @@ int native_start_here(const struct box_spec *spec, struct native_box *nb, struct
     if (r < 0)
         return r;
     memcpy(nb->box.grades, facts.grades, sizeof(facts.grades));
-    native_set_landlock(nb, spec, facts.landlock_abi, plan_workspace_place(spec, &facts));
-    if (facts.ids == IDS_RANGE) {
+    nb->has_range = facts.ids == IDS_RANGE;
+    if (!spec->live && !spec->writable_root)
+        native_set_landlock(nb, spec, facts.landlock_abi, plan_workspace_place(spec, &facts));
+    if (nb->has_range) {
         r = ids_lock_range(&facts.range_base, &nb->id_lock, err);
         if (r < 0)
             return r;
-        r = map_workspace(spec, &facts, err);
-        if (r < 0)
-            return r;
-        l.state.trees[TREE_WORKSPACE] = r;
+        if (spec->workspace_path) {
+            r = map_workspace(spec, &facts, err);
+            if (r < 0)
+                return r;
+            l.state.trees[TREE_WORKSPACE] = r;
+        }
         facts.ws_tree_given = true;
+        r = map_places(spec, &facts, &l.state, err);
+        if (r >= 0)
+            r = map_image(spec, &facts, &l.state, err);
     }
-    r = make_groups(spec, nb, &facts, err);
+    if (r >= 0)
+        r = make_groups(spec, nb, &facts, err);
     if (r >= 0)
         r = launch_here(spec, nb, &facts, &l, err);
     for (int i = 0; i < 4; i++)
         close_fd(&facts.cgroup_join[i]);
-    close_fd(&l.state.trees[TREE_WORKSPACE]);
+    for (int i = 0; i < TREE_MAX; i++)
+        close_fd(&l.state.trees[i]);
     return r;
 }
 
@@ -358,6 +441,7 @@ static int native_start(const struct box_spec *spec, struct box **ret, struct er
     autoptr(native_box) nb = native_box_new();
     int r = 0;
 
+    nb->box.live = spec->live;
     if (spec->use_spawner)
         r = slot_client_start(spec, nb, err);
     if (r == 0) {
@@ -419,14 +503,24 @@ static int pack_words(const struct native_box *nb, const struct box_exec *what, 
     return TAKE_FD(fd);
 }
 
+static uint32_t live_flags(const struct native_box *nb, const struct box_exec *what)
+{
+    return (what->detach ? WIRE_DETACH : 0) | (what->leave ? WIRE_LEAVE : 0) |
+           (nb->has_range ? WIRE_USER : 0);
+}
+
 static int native_exec(struct box *b, const struct box_exec *what, struct error *err)
 {
     struct native_box *nb = native(b);
     struct wire_exec x = {.type = WIRE_EXEC,
-                          .flags = WIRE_ONE_SHOT | (nb->workspace_ro ? WIRE_READ_ONLY : 0),
+                          .flags = b->live
+                                       ? live_flags(nb, what)
+                                       : WIRE_ONE_SHOT | (nb->workspace_ro ? WIRE_READ_ONLY : 0),
                           .rows = what->rows,
                           .cols = what->cols,
-                          .landlock = (uint32_t)nb->landlock};
+                          .landlock = (uint32_t)nb->landlock,
+                          .uid = what->uid,
+                          .gid = what->gid};
     int r = native_settle(b, err), words = r < 0 ? r : pack_words(nb, what, &x, err);
     int fds[WIRE_FD_COUNT] = {words, what->stdio[0], what->stdio[1], what->stdio[2]};
 
@@ -453,6 +547,8 @@ static const char *failed_at(int at)
         return "start a process";
     case WIRE_AT_LANDLOCK:
         return "put under Landlock";
+    case WIRE_AT_USER:
+        return "become its user";
     default:
         return "execute";
     }
@@ -468,6 +564,8 @@ static int native_next_event(struct box *b, struct box_event *ret, struct error 
 
     *ret = (struct box_event){.kind = BOX_GONE, .pty_fd = -1};
     if (n == 0 || n == -ECONNRESET) {
+        if (b->live)
+            return 0;
         (void)native_kill(b);
         return native(b)->failure[0] ? error_set(err, ERR_SYS, "%s", native(b)->failure) : 0;
     }
@@ -491,6 +589,9 @@ static int native_next_event(struct box *b, struct box_event *ret, struct error 
         ret->kind = BOX_EXITED;
         ret->status = m.status;
         native(b)->ended = true;
+        if (b->live) /* of this command; the box has more of them */
+            native(b)->final =
+                (struct box_usage){.cpu_usec = m.cpu_usec, .peak_bytes = m.max_rss_kib * 1024};
         break;
     default:
         close_fd(&fd);
@@ -525,11 +626,13 @@ static int native_usage(struct box *b, struct box_usage *ret)
 
     if (!nb->dead && native_settle(b, &ignored) < 0)
         return -1;
-    if (nb->dead) {
+    if (nb->dead || (b->live && nb->ended)) {
         *ret = nb->final;
         return 0;
     }
     *ret = (struct box_usage){0};
+    if (b->live)
+        live_open_groups(nb);
     if (nb->groups.kind == CGROUP_NONE || b->grades[LIMIT_MEMORY] != GRADE_KERNEL)
         watch_tree(b->init_pid, ret);
     else
@@ -556,6 +659,8 @@ static int native_kill(struct box *b)
 
     if (nb->dead)
         return 0;
+    if (b->live)
+        return live_kill(nb);
     if (nb->slot_fd >= 0)
         (void)native_settle(b, &(struct error){0});
     /* What is killed with init is not in its rusage: the kernel drops it. Look before. */
@@ -591,7 +696,8 @@ static void native_destroy(struct box *b)
 {
     struct native_box *nb = native(b);
 
-    (void)native_kill(b);
+    if (!b->live)
+        (void)native_kill(b);
     if (nb->base.kind != CGROUP_NONE) {
         cgroup_remove(&nb->groups);
         cgroup_sweep(&nb->base);
@@ -610,4 +716,7 @@ const struct engine_ops engine_native = {
     .usage = native_usage,
     .kill = native_kill,
     .destroy = native_destroy,
+    .leave = live_leave,
+    .attach = live_attach,
+    .end = live_end,
 };

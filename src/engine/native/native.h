@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* What the files of the native engine share about a box. Nobody outside includes this. */
+#include "base/cleanup.h"
 #include "engine/engine.h"
 #include "engine/native/cgroup.h"
 #include "engine/native/plan.h"
@@ -10,6 +11,7 @@ struct native_box {
     int pidfd;
     int landlock; /* ABI that commands are put under, 0: none */
     bool workspace_ro;
+    bool has_range;             /* init gives each command its user */
     char workspace[LIMIT_PATH]; /* as the box sees it */
     int slot_fd;                /* the connection to the slot that holds the box, or -1 */
     int id_lock;
@@ -20,6 +22,7 @@ struct native_box {
     bool settled;
     bool ended; /* the command's end was told: init is on its way out */
     bool dead;
+    const struct box_live *live; /* borrowed from whoever attached */
     struct cgroup_base base;
     struct cgroup_set groups;
     struct box_usage at_start; /* counters that a slot's group had before */
@@ -27,7 +30,9 @@ struct native_box {
     char failure[512]; /* why a slot's box never had an init, or "" */
 };
 
+struct native_box *native_box_new(void);
 void native_box_free(struct native_box *nb);
+DEFINE_AUTOPTR(native_box)
 
 /* Which grade each limit gets, and whether that is enough; refuses with the remedy if not. */
 int native_grade(const struct box_spec *spec, const struct cgroup_base *base,
@@ -48,3 +53,11 @@ int slot_client_settle(struct native_box *nb, struct error *err);
 void slot_client_finish(struct native_box *nb);
 /* Starts a spawner for the next time, if there is none. */
 void slot_client_wake(void);
+
+/* live.c: boxes that outlive whoever made them; see engine_ops. */
+void live_leave(struct box *b, struct box_live *ret);
+int live_attach(int folder, const struct box_live *live, struct box **ret, struct error *err);
+int live_kill(struct native_box *nb);
+/* For usage(): only who asks pays for it. */
+void live_open_groups(struct native_box *nb);
+int live_end(struct box *b, const struct box_live *live, struct error *err);

@@ -12,9 +12,13 @@
 #include "base/landlock.h"
 #include "base/path.h"
 #include "engine/native/seccomp.h"
+#include "wire/wire.h"
 
 #define BOX_HOSTNAME "clawden"
 #define BOX_USER     "sandbox"
+/* What init of a live box with a range of ids keeps: KILL, SETGID, SETUID, SETPCAP. */
+#define LIVE_CAPS (1u << 5 | 1u << 6 | 1u << 7 | 1u << 8)
+_Static_assert(LIVE_CAPS >> WIRE_LAST_CAP == 1, "init drops no more than it has");
 
 /* Limits that every box has, whatever is asked for. */
 #define NOFILE_MAX   65536
@@ -27,6 +31,9 @@
  */
 #define SPARE_NPROC 16
 #define SPARE_DATA  (4ull << 30)
+#define ROOT_BYTES                                                                 \
+    (4u << 20) /* a root that is sealed holds mount points and a few files of /etc \
+                */
 
 static struct step *add(struct launch_plan *p, enum stage stage, enum step_op op)
 {
@@ -71,12 +78,25 @@ static const char *text(struct launch_plan *p, const char *fmt, ...)
     return at;
 }
 
+static void may_write(struct launch_plan *p, const char *path)
+{
+    if (p->n_writable + 1 < sizeof(p->writable) / sizeof(*p->writable))
+        p->writable[p->n_writable++] = path;
+    else
+        p->overflow = true;
+}
+
 static void belt(struct launch_plan *p, enum belt b)
 {
     p->belts |= 1u << b;
 }
 
 /* ---- ids and cgroup: what the box may call itself ---- */
+
+static uint32_t live_caps(const struct box_spec *spec, const struct host_facts *f)
+{
+    return spec->live && f->ids == IDS_RANGE ? LIVE_CAPS : 0;
+}
 
 static void plan_ids(const struct box_spec *spec, const struct host_facts *f, struct launch_plan *p)
 {
@@ -93,7 +113,7 @@ static void plan_ids(const struct box_spec *spec, const struct host_facts *f, st
     } else {
         add(p, STAGE_TEMPLATE, OP_WAIT_MAPS);
     }
-    add(p, STAGE_TEMPLATE, OP_BOUNDING_SET);
+    add(p, STAGE_TEMPLATE, OP_BOUNDING_SET)->u = live_caps(spec, f);
     if (f->ids == IDS_ONE)
         add(p, STAGE_TEMPLATE, OP_SPLIT_HOST)->only = FOR_SLOT;
     belt(p, BELT_USER_NS);
@@ -143,6 +163,17 @@ static void plan_workspace_tree(const struct host_facts *f, const struct box_spe
 
     if (f->ws_tree_given)
         return;
+    for (size_t i = 0; i < spec->n_places; i++) {
+        if (!spec->places[i].source)
+            continue;
+        s = add_path(p, STAGE_TEMPLATE, OP_TREE, spec->places[i].source);
+        s->reg = TREE_PLACE + (int)i;
+        s->u = f->places[i].dev;
+        s->v = f->places[i].ino;
+        s->read_only = spec->places[i].read_only;
+    }
+    if (!spec->workspace_path)
+        return;
     s = add_path(p, STAGE_TEMPLATE, OP_TREE, spec->workspace_path);
     s->only = FOR_COLD; /* a slot learns of it with the request */
     s->reg = TREE_WORKSPACE;
@@ -152,12 +183,12 @@ static void plan_workspace_tree(const struct host_facts *f, const struct box_spe
 }
 
 /* Folder that holds `path`, made if it is not the root itself. */
-static void plan_parent(struct launch_plan *p, const char *path)
+static void plan_parent(struct launch_plan *p, const char *path, enum stage stage)
 {
     const char *slash = strrchr(path, '/');
 
     if (slash && slash != path)
-        add_path(p, STAGE_TEMPLATE, OP_DIRS, text(p, "%.*s", (int)(slash - path), path));
+        add_path(p, stage, OP_DIRS, text(p, "%.*s", (int)(slash - path), path));
 }
 
 static void plan_entries(const struct host_facts *f, struct launch_plan *p)
@@ -167,7 +198,7 @@ static void plan_entries(const struct host_facts *f, struct launch_plan *p)
     for (size_t i = 0; i < f->n_entries; i++) {
         const struct root_entry *e = &f->entries[i];
 
-        plan_parent(p, e->name);
+        plan_parent(p, e->name, STAGE_TEMPLATE);
         if (e->kind == ENTRY_LINK) {
             add_path(p, STAGE_TEMPLATE, OP_LINK, e->name)->b = e->source;
             continue;
@@ -178,6 +209,11 @@ static void plan_entries(const struct host_facts *f, struct launch_plan *p)
             add_path(p, STAGE_TEMPLATE, OP_FILE, e->name)->b = "";
         add_path(p, STAGE_TEMPLATE, OP_ATTACH, e->name)->reg = reg++;
     }
+}
+
+static const char *hostname(const struct box_spec *spec)
+{
+    return spec->hostname ? spec->hostname : BOX_HOSTNAME;
 }
 
 /* The few files of /etc that programs look for; nothing of the host's own users is in them. */
@@ -194,8 +230,9 @@ static void plan_etc(const struct box_spec *spec, struct launch_plan *p)
     add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/nsswitch.conf")->b =
         "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
     add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/hosts")->b =
-        "127.0.0.1 localhost " BOX_HOSTNAME "\n::1 localhost\n";
-    add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/hostname")->b = BOX_HOSTNAME "\n";
+        text(p, "127.0.0.1 localhost %s\n::1 localhost\n%s", hostname(spec),
+             spec->hosts ? spec->hosts : "");
+    add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/hostname")->b = text(p, "%s\n", hostname(spec));
 }
 
 static void plan_dev(struct launch_plan *p, int first_reg)
@@ -240,7 +277,8 @@ static void plan_made_root(const struct box_spec *spec, const struct host_facts 
     plan_workspace_tree(f, spec, p);
     first_device = plan_trees(f, p) - N_DEVICES;
     plan_become_owner(f, p);
-    add(p, STAGE_TEMPLATE, OP_ROOT_TMPFS);
+    add(p, STAGE_TEMPLATE, OP_ROOT_TMPFS)->u =
+        spec->writable_root ? spec->limits.tmp_bytes : ROOT_BYTES;
     plan_entries(f, p);
     for (size_t i = 0; i < sizeof(empty) / sizeof(*empty); i++)
         add_path(p, STAGE_TEMPLATE, OP_DIRS, empty[i]);
@@ -251,23 +289,72 @@ static void plan_made_root(const struct box_spec *spec, const struct host_facts 
         plan_etc(spec, p);
 }
 
+/*
+ * The rest of a root that is not of our making. Its folders may be links to anywhere, so nothing is
+ * made in them by name alone: /dev becomes a file system of its own first.
+ */
+static void plan_foreign_root(struct launch_plan *p, int first_device)
+{
+    add_path(p, STAGE_TEMPLATE, OP_SCRATCH, "dev")->u = 1 << 20;
+    plan_dev(p, first_device);
+}
+
 /* The host's own tree, read-only, with the places where credentials live covered. */
 static void plan_host_ro(const struct box_spec *spec, const struct host_facts *f,
                          struct launch_plan *p)
 {
-    const int root_reg = TREE_MAX - 1;
     struct step *s;
     int first_device;
 
     plan_workspace_tree(f, spec, p);
     first_device = plan_trees(f, p) - N_DEVICES;
     s = add_path(p, STAGE_TEMPLATE, OP_TREE, "/");
-    s->reg = root_reg;
+    s->reg = TREE_ROOT;
     s->read_only = true;
     plan_become_owner(f, p);
-    add(p, STAGE_TEMPLATE, OP_ROOT_TREE)->reg = root_reg;
-    add_path(p, STAGE_TEMPLATE, OP_SCRATCH, "dev")->u = 1 << 20;
-    plan_dev(p, first_device);
+    add(p, STAGE_TEMPLATE, OP_ROOT_TREE)->reg = TREE_ROOT;
+    plan_foreign_root(p, first_device);
+}
+
+static void plan_given_tree(const struct host_facts *f, struct launch_plan *p, int reg,
+                            const char *path, uint64_t dev, uint64_t ino)
+{
+    struct step *s;
+
+    if (f->ws_tree_given)
+        return;
+    s = add_path(p, STAGE_TEMPLATE, OP_TREE, path);
+    s->reg = reg;
+    s->u = dev;
+    s->v = ino;
+}
+
+/* An image that may be changed: in a layer of the box's own, or, when it is being built, itself. */
+static void plan_writable_image(const struct box_spec *spec, const struct host_facts *f,
+                                struct launch_plan *p)
+{
+    static const char *const needed[] = {"proc", "sys", "tmp", "run", "dev", "var/tmp", "workspace"};
+    int first_device;
+
+    plan_workspace_tree(f, spec, p);
+    first_device = plan_trees(f, p) - N_DEVICES;
+    plan_given_tree(f, p, TREE_ROOT, f->root_path, f->root_id.dev, f->root_id.ino);
+    if (spec->rw_fd >= 0)
+        plan_given_tree(f, p, TREE_RW, f->rw_path, f->rw_id.dev, f->rw_id.ino);
+    plan_become_owner(f, p);
+    if (spec->rw_fd >= 0) {
+        add(p, STAGE_TEMPLATE, OP_ROOT_TMPFS)->u = ROOT_BYTES;
+        add_path(p, STAGE_TEMPLATE, OP_DIR, "image")->u = 0755;
+        add_path(p, STAGE_TEMPLATE, OP_ATTACH, "image")->reg = TREE_ROOT;
+        add_path(p, STAGE_TEMPLATE, OP_DIR, "rw")->u = 0755;
+        add_path(p, STAGE_TEMPLATE, OP_ATTACH, "rw")->reg = TREE_RW;
+        add(p, STAGE_TEMPLATE, OP_ROOT_OVERLAY);
+    } else {
+        add(p, STAGE_TEMPLATE, OP_ROOT_TREE)->reg = TREE_ROOT;
+    }
+    for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
+        add_path(p, STAGE_TEMPLATE, OP_DIRS, needed[i]);
+    plan_foreign_root(p, first_device);
 }
 
 /* ---- /proc, scratch space, workspace ---- */
@@ -275,7 +362,6 @@ static void plan_host_ro(const struct box_spec *spec, const struct host_facts *f
 static void plan_kernel_files(const struct box_spec *spec, const struct host_facts *f,
                               struct launch_plan *p)
 {
-    (void)spec;
     add_path(p, STAGE_TEMPLATE, OP_PROC, "proc");
     add(p, STAGE_TEMPLATE, OP_PIVOT);
     add(p, STAGE_TEMPLATE, OP_NO_NESTED);
@@ -286,14 +372,15 @@ static void plan_kernel_files(const struct box_spec *spec, const struct host_fac
     for (size_t i = 0; i < f->n_masks; i++)
         add_path(p, STAGE_INSIDE, OP_MASK, f->masks[i])->u = f->mask_is_dir[i];
     add_path(p, STAGE_INSIDE, OP_READ_ONLY, "proc/sys")->u = 1;
-    add(p, STAGE_INSIDE, OP_HOSTNAME)->a = BOX_HOSTNAME;
+    add(p, STAGE_INSIDE, OP_HOSTNAME)->a = hostname(spec);
     belt(p, BELT_MOUNT_NS);
     belt(p, BELT_PID_NS);
     belt(p, BELT_NET_NS);
     belt(p, BELT_IPC_NS);
     belt(p, BELT_UTS_NS);
     belt(p, BELT_NO_NESTED_USER_NS);
-    belt(p, BELT_READ_ONLY_ROOT);
+    if (!spec->writable_root)
+        belt(p, BELT_READ_ONLY_ROOT);
 }
 
 static void scratch_dir(struct launch_plan *p, const char *where, uint64_t mode)
@@ -349,11 +436,54 @@ const char *plan_workspace_place(const struct box_spec *spec, const struct host_
     return is_in_image(spec, f) ? "/workspace" : spec->workspace_path;
 }
 
+static void plan_tmpfs(const struct box_place *place, struct launch_plan *p)
+{
+    struct step *s;
+
+    add_path(p, STAGE_WORK, OP_DIRS, place->target + 1);
+    s = add_path(p, STAGE_WORK, OP_TMPFS, place->target + 1);
+    s->u = place->bytes;
+    s->v = place->mode;
+    s->read_only = place->no_exec;
+}
+
+static void plan_bind(const struct box_place *place, int reg, struct launch_plan *p)
+{
+    if (place->is_dir) {
+        add_path(p, STAGE_WORK, OP_DIRS, place->target + 1);
+    } else {
+        plan_parent(p, place->target + 1, STAGE_WORK);
+        add_path(p, STAGE_WORK, OP_FILE, place->target + 1)->b = "";
+    }
+    add_path(p, STAGE_WORK, OP_ATTACH, place->target + 1)->reg = reg;
+}
+
+static void plan_places(const struct box_spec *spec, struct launch_plan *p)
+{
+    for (size_t i = 0; i < spec->n_places; i++) {
+        const struct box_place *place = &spec->places[i];
+
+        if (place->source)
+            plan_bind(place, TREE_PLACE + (int)i, p);
+        else
+            plan_tmpfs(place, p);
+        if (!place->read_only)
+            may_write(p, place->target);
+    }
+}
+
 static void plan_workspace(const struct box_spec *spec, const struct host_facts *f,
                            struct launch_plan *p)
 {
-    const char *path = plan_workspace_place(spec, f) + 1;
+    const char *path;
 
+    plan_places(spec, p);
+    if (!spec->workspace_path) {
+        if (!spec->writable_root)
+            add(p, STAGE_WORK, OP_SEAL);
+        return;
+    }
+    path = plan_workspace_place(spec, f) + 1;
     add_path(p, STAGE_WORK, OP_DIRS, path);
     add_path(p, STAGE_WORK, OP_ATTACH, path)->reg = TREE_WORKSPACE;
     /* Below /workspace the copy would cover the workspace itself. */
@@ -364,7 +494,8 @@ static void plan_workspace(const struct box_spec *spec, const struct host_facts 
         for (size_t i = 0; i < f->n_hides; i++)
             if (f->hide_is_dir[i] && strcmp(f->hides[i], "tmp") != 0)
                 add_path(p, STAGE_WORK, OP_READ_ONLY, f->hides[i]);
-    add(p, STAGE_WORK, OP_SEAL)->only = FOR_COLD;
+    if (!spec->writable_root)
+        add(p, STAGE_WORK, OP_SEAL)->only = FOR_COLD;
 }
 
 /* ---- the way down: nothing can be gained any more ---- */
@@ -392,8 +523,11 @@ static void plan_limits(const struct box_spec *spec, const struct host_facts *f,
                l->memory_bytes > UINT64_MAX / 32 ? UINT64_MAX : 16 * l->memory_bytes + SPARE_DATA);
     /* Above the limit: a box that goes over is then seen by the supervisor, which kills it and says
      * so. */
-    if (l->pids && f->ids == IDS_ONE)
+    if (l->pids && f->ids == IDS_ONE && !spec->live)
         rlimit(p, STAGE_WORK, RLIMIT_NPROC, 2 * (uint64_t)l->pids + SPARE_NPROC);
+    /* A live box is not to die of one command: there the kernel refuses to start one more. */
+    if (l->pids && f->ids == IDS_ONE && spec->live)
+        rlimit(p, STAGE_WORK, RLIMIT_NPROC, (uint64_t)l->pids + LIMIT_REAPERS_FREE);
     if (l->cpu_milli && f->grades[LIMIT_CPU] == GRADE_SUPERVISED)
         add(p, STAGE_WORK, OP_AFFINITY)->u = (l->cpu_milli + 999) / 1000;
 }
@@ -413,16 +547,31 @@ static void plan_drop(const struct box_spec *spec, const struct host_facts *f,
     add(p, STAGE_DROP, OP_SIGNALS);
     for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
         rlimit(p, STAGE_DROP, fixed[i][0], fixed[i][1]);
+    for (size_t i = 0; i < spec->n_rlimits; i++) {
+        rlimit(p, STAGE_DROP, (uint64_t)spec->rlimits[i].resource, spec->rlimits[i].hard);
+        s = add(p, STAGE_DROP, OP_SOFT);
+        s->u = (uint64_t)spec->rlimits[i].resource;
+        s->v = spec->rlimits[i].soft;
+    }
     add(p, STAGE_DROP, OP_STDIO);
-    if (f->ids == IDS_RANGE) {
+    if (f->ids == IDS_RANGE && !spec->live) { /* a live box's init gives each command its user */
         s = add(p, STAGE_DROP, OP_IDS);
         s->u = spec->uid;
         s->v = spec->gid;
     }
-    add(p, STAGE_DROP, OP_CAPS);
+    add(p, STAGE_DROP, OP_CAPS)->u = live_caps(spec, f);
     add(p, STAGE_DROP, OP_NO_NEW_PRIVS);
-    add(p, STAGE_DROP, OP_DIE_WITH_PARENT);
-    add(p, STAGE_DROP, OP_SECCOMP)->ptr = seccomp_program(SECCOMP_DEFAULT);
+    if (!spec->live)
+        add(p, STAGE_DROP, OP_DIE_WITH_PARENT);
+    if (spec->live && f->landlock_abi >= LANDLOCK_LEAST) {
+        if (spec->writable_root)
+            may_write(p, "/");
+        s = add(p, STAGE_DROP, OP_LANDLOCK);
+        s->u = (uint64_t)f->landlock_abi;
+        s->ptr = p->writable;
+    }
+    add(p, STAGE_DROP, OP_SECCOMP)->ptr =
+        seccomp_program(spec->builds_image ? SECCOMP_BUILD : SECCOMP_DEFAULT);
     add(p, STAGE_DROP, OP_EXEC_INIT);
     belt(p, BELT_KEYRING);
     belt(p, BELT_NO_CAPS);
@@ -432,7 +581,8 @@ static void plan_drop(const struct box_spec *spec, const struct host_facts *f,
 
 static void plan_clear(struct launch_plan *plan)
 {
-    plan->n_steps = plan->text_len = 0;
+    plan->n_steps = plan->text_len = plan->n_writable = 0;
+    memset(plan->writable, 0, sizeof(plan->writable));
     plan->belts = 0;
     plan->overflow = false;
 }
@@ -453,6 +603,8 @@ int plan_make(const struct box_spec *spec, const struct host_facts *facts, struc
     plan_ids(spec, facts, plan);
     if (spec->root == ROOT_HOST_RO)
         plan_host_ro(spec, facts, plan);
+    else if (spec->root == ROOT_DIR && spec->writable_root)
+        plan_writable_image(spec, facts, plan);
     else
         plan_made_root(spec, facts, plan);
     plan_kernel_files(spec, facts, plan);
@@ -491,12 +643,14 @@ static const char *const op_text[OP_COUNT] = {
     [OP_TREE] = "open",
     [OP_DEVICE] = "open device",
     [OP_ROOT_TMPFS] = "mount an empty root",
-    [OP_ROOT_TREE] = "mount the host's tree read-only as root",
+    [OP_ROOT_TREE] = "mount a tree as root",
+    [OP_ROOT_OVERLAY] = "lay the box's own changes over the image",
     [OP_DIR] = "make folder",
     [OP_DIRS] = "make folders",
     [OP_LINK] = "make link",
     [OP_FILE] = "make file",
     [OP_ATTACH] = "mount on",
+    [OP_TMPFS] = "mount a tmpfs on",
     [OP_PROC] = "mount a fresh proc on",
     [OP_DEVPTS] = "mount a terminal file system on",
     [OP_PIVOT] = "make it the root and let go of the host's",
@@ -517,9 +671,11 @@ static const char *const op_text[OP_COUNT] = {
     [OP_SESSION] = "start a session of its own",
     [OP_SIGNALS] = "reset signals and umask",
     [OP_RLIMIT] = "limit",
+    [OP_SOFT] = "soft limit",
     [OP_AFFINITY] = "stay on these processors",
     [OP_STDIO] = "close every descriptor",
     [OP_CAPS] = "drop all capabilities",
+    [OP_LANDLOCK] = "put under Landlock",
     [OP_NO_NEW_PRIVS] = "set no_new_privs",
     [OP_DIE_WITH_PARENT] = "die with the parent",
     [OP_SECCOMP] = "load the seccomp filter",
@@ -535,7 +691,7 @@ const char *stage_name(enum stage s)
 
 const char *step_describe(const struct step *s, char *text_, size_t size)
 {
-    if (s->op == OP_RLIMIT || s->op == OP_IDS)
+    if (s->op == OP_RLIMIT || s->op == OP_SOFT || s->op == OP_IDS)
         (void)snprintf(text_, size, "%s %llu: %llu", op_text[s->op], (unsigned long long)s->u,
                        (unsigned long long)s->v);
     else if (s->op == OP_WRITE_MAPS || s->op == OP_HOSTNAME || !s->a)

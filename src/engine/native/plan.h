@@ -30,17 +30,19 @@ enum step_op {
     OP_WRITE_MAPS,   /* a, b: uid and gid map, written by the child itself (one id) */
     OP_WAIT_MAPS,    /* the parent writes them (range) */
     OP_IDS,          /* u, v: uid, gid */
-    OP_BOUNDING_SET, /* drop it */
+    OP_BOUNDING_SET, /* drop it, but for u */
     OP_SPLIT_HOST,   /* keep the namespace with the host's mounts for later workspaces */
     OP_TREE,         /* reg: clone the mount tree at a; u, v: device and inode it must be */
     OP_DEVICE,       /* reg: clone the device node a, whose number must be u */
-    OP_ROOT_TMPFS,   /* the new root: an empty tmpfs */
+    OP_ROOT_TMPFS,   /* the new root: an empty tmpfs of u bytes */
     OP_ROOT_TREE,    /* reg: the new root is this tree */
+    OP_ROOT_OVERLAY, /* the new root: the folders `image` and `rw` of the present one, merged */
     OP_DIR,          /* make folder a, mode u */
     OP_DIRS,         /* make every missing folder of a */
     OP_LINK,         /* a -> b */
     OP_FILE,         /* a with text b */
     OP_ATTACH,       /* reg: put the tree at a */
+    OP_TMPFS,        /* a: a tmpfs of its own, u bytes, v: mode, read_only: without exec */
     OP_PROC,         /* a fresh /proc */
     OP_DEVPTS,       /* a terminal file system of the box's own */
     OP_PIVOT,        /* the new root becomes / and the host is gone */
@@ -61,9 +63,11 @@ enum step_op {
     OP_SESSION,
     OP_SIGNALS,
     OP_RLIMIT,   /* u: resource, v: value (soft and hard); of the box's first process */
+    OP_SOFT,     /* u: resource, v: its soft value alone */
     OP_AFFINITY, /* u: processors; the same */
     OP_STDIO,    /* nothing open but /dev/null, control socket, init and report */
-    OP_CAPS,
+    OP_CAPS,     /* u: the ones that stay */
+    OP_LANDLOCK, /* u: ABI, ptr: what may be written */
     OP_NO_NEW_PRIVS,
     OP_DIE_WITH_PARENT,
     OP_SECCOMP, /* ptr: program */
@@ -83,7 +87,7 @@ struct step {
     const void *ptr;
 };
 
-enum { TREE_WORKSPACE = 0, TREE_MAX = 96 };
+enum { TREE_WORKSPACE = 0, TREE_RW = 94, TREE_ROOT, TREE_PLACE, TREE_MAX = TREE_PLACE + LIMIT_PLACES };
 
 enum id_mode { IDS_ONE, IDS_RANGE };
 
@@ -118,7 +122,14 @@ struct host_facts {
     bool no_var_tmp;        /* the root has no folder /var/tmp, and cannot get one */
     /* workspace */
     uint64_t ws_dev, ws_ino;
-    bool ws_tree_given; /* the parent clones (and id-maps) the tree itself */
+    bool ws_tree_given; /* the parent clones (and id-maps) the trees itself */
+    char root_path[384], rw_path[384]; /* ROOT_DIR with a writable root */
+    struct {
+        uint64_t dev, ino;
+    } root_id, rw_id;
+    struct {
+        uint64_t dev, ino;
+    } places[LIMIT_PLACES];
     /* limits */
     int cgroup_join[4]; /* files to write 0 to, -1 ends */
     enum grade grades[LIMIT_KINDS];
@@ -129,6 +140,8 @@ struct launch_plan {
     size_t n_steps;
     char text[24 << 10]; /* strings made up for this plan */
     size_t text_len;
+    const char *writable[LIMIT_PLACES + 2]; /* for Landlock; ends with NULL */
+    size_t n_writable;
     uint32_t belts;
     bool overflow;
 };

@@ -224,3 +224,13 @@ void watch_signal(pid_t init, int signo)
     for (size_t i = 1; i < t.n; i++)
         (void)kill(t.pids[i], signo);
 }
+
+void watch_each(pid_t init, void (*fn)(void *arg, pid_t pid), void *arg)
+{
+    static struct tree t;
+    struct box_usage unused;
+
+    collect(init, &t, &unused);
+    for (size_t i = 0; i < t.n; i++)
+        fn(arg, t.pids[i]);
+}

@@ -20,3 +20,5 @@ void watch_cpu(pid_t init, struct box_usage *ret);
 
 /* Sends a signal to every process below init, which itself is spared. */
 void watch_signal(pid_t init, int signo);
+/* Calls fn for init and every process below it. */
+void watch_each(pid_t init, void (*fn)(void *arg, pid_t pid), void *arg);
