@@ -19,10 +19,11 @@
 #include "base/sha256.h"
 #include "base/state.h"
 
-#define FILE_NAME  "audit.jsonl"
-#define HASH_KEY   ",\"hash\":\""
-#define SUFFIX_LEN (sizeof(HASH_KEY) - 1 + 64 + 3) /* ,"hash":"<64>"}\n: every line ends with it \
-                                                    */
+#define FILE_NAME "audit.jsonl"
+#define HASH_KEY  ",\"hash\":\""
+#define SUFFIX_LEN                                                                \
+    (sizeof(HASH_KEY) - 1 + 64 + 3) /* ,"hash":"<64>"}\n: every line ends with it \
+                                     */
 #define FIRST_HASH "0000000000000000000000000000000000000000000000000000000000000000"
 
 int audit_open(struct audit *ret, struct error *err)

@@ -152,3 +152,36 @@ void redact_word(struct buf *out, const char *before, const char *word)
     else
         buf_json_string(out, text.data ? text.data : "", text.len);
 }
+
+void redact_argv(struct buf *b, char *const *argv)
+{
+    size_t first = b->len;
+
+    buf_json_key(b, "argv");
+    buf_puts(b, "[");
+    for (size_t i = 0; argv[i]; i++) {
+        if (i)
+            buf_puts(b, ",");
+        if (b->len - first > LIMIT_AUDIT_ARGV) {
+            buf_puts(b, "\"[cut]\"");
+            break;
+        }
+        if (strlen(argv[i]) > LIMIT_AUDIT_ARGV) /* a whole script: it would not be shown anyway */
+            buf_puts(b, "\"[cut]\"");
+        else
+            redact_word(b, i ? argv[i - 1] : NULL, argv[i]);
+    }
+    buf_puts(b, "]");
+}
+
+void redact_env_names(struct buf *b, char *const *env)
+{
+    buf_json_key(b, "env");
+    buf_puts(b, "[");
+    for (size_t i = 0; env && env[i] && i < 64; i++) {
+        if (i)
+            buf_puts(b, ",");
+        buf_json_string(b, env[i], strcspn(env[i], "="));
+    }
+    buf_puts(b, "]");
+}

@@ -13,3 +13,8 @@ bool redact_is_secret_name(const char *name, unsigned long len);
  * [redacted]. `before` is the word before it, or NULL: the value of `--token X` is a secret.
  */
 void redact_word(struct buf *out, const char *before, const char *word);
+
+/* "argv": the words of a command with their secrets taken out, cut at LIMIT_AUDIT_ARGV. */
+void redact_argv(struct buf *b, char *const *argv);
+/* "env": names only. */
+void redact_env_names(struct buf *b, char *const *env);

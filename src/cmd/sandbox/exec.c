@@ -26,36 +26,6 @@ struct record {
 
 /* ---- audit ---- */
 
-static void put_argv(struct buf *b, char *const *argv)
-{
-    size_t first = b->len;
-
-    buf_json_key(b, "argv");
-    buf_puts(b, "[");
-    for (size_t i = 0; argv[i]; i++) {
-        if (i)
-            buf_puts(b, ",");
-        if (b->len - first > LIMIT_AUDIT_ARGV) {
-            buf_puts(b, "\"[cut]\"");
-            break;
-        }
-        redact_word(b, i ? argv[i - 1] : NULL, argv[i]);
-    }
-    buf_puts(b, "]");
-}
-
-static void put_env_names(struct buf *b, char *const *env)
-{
-    buf_json_key(b, "env");
-    buf_puts(b, "[");
-    for (size_t i = 0; env[i] && i < 64; i++) {
-        if (i)
-            buf_puts(b, ",");
-        buf_json_string(b, env[i], strcspn(env[i], "="));
-    }
-    buf_puts(b, "]");
-}
-
 static int begin_record(void *arg, struct box *box, struct error *err)
 {
     struct record *rec = arg;
@@ -70,8 +40,8 @@ static int begin_record(void *arg, struct box *box, struct error *err)
     buf_json_str(&f, "box", box->id);
     buf_json_num(&f, "uid", (long long)getuid());
     buf_json_str(&f, "workspace", rec->o->workspace_path);
-    put_argv(&f, rec->o->command);
-    put_env_names(&f, rec->o->env);
+    redact_argv(&f, rec->o->command);
+    redact_env_names(&f, rec->o->env);
     return audit_append(&rec->audit, "run.begin", rec->o->command[0], &f, err);
 }
 

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Boxes that outlive the program that made them.
+ *
+ * A box is a folder, `boxes/<id>/` in the data folder, and, while it runs, its init, which listens
+ * on `init.sock` in it. No daemon owns it: any program of the same user finds it by name, id or
+ * prefix of its id, runs commands in it and removes it. What is asked for at creation stands in
+ * `box.json` and never changes; whether it runs is asked of the kernel each time (somebody listens
+ * on its socket, or not).
+ *
+ * The name is a link `names/<name>` to the id, made last at creation and removed first at removal:
+ * a folder without its name is garbage of a program that was killed, and the next one removes it.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "engine/engine.h"
+#include "engine/run.h"
+
+struct error;
+
+struct box_label {
+    char *name, *value;
+};
+
+enum box_mount_kind { BOX_BIND, BOX_TMPFS };
+
+struct box_mount {
+    enum box_mount_kind kind;
+    char *source;  /* BOX_BIND: as given; canonical once the box is created */
+    char *target;  /* absolute */
+    char *options; /* as given ("ro,z", "size=64m"), or NULL */
+    bool read_only, no_exec;
+    uint64_t bytes; /* BOX_TMPFS: 0 is the default */
+    uint32_t mode;  /* BOX_TMPFS: 0 is 1777 */
+};
+
+struct box_ulimit {
+    char *name; /* "nofile" */
+    int64_t soft, hard;
+};
+
+/* "127.0.0.1::9222/tcp": recorded; nothing is forwarded yet. */
+struct box_port {
+    char *host_ip;
+    uint16_t host_port, port; /* 0: any */
+    char *protocol;
+};
+
+/* What a box was created with. Lists end with NULL; every pointer is owned. */
+struct box_record {
+    char id[65];
+    char *name;
+    char *image;       /* as asked for */
+    char image_id[65]; /* "" when the root is the host's own system folders */
+    char **command;    /* the main command; {"sleep", "infinity"} costs no process: init waits */
+    char **env;
+    char *workdir, *user, *hostname;
+    uid_t uid; /* what `user` means; filled at creation */
+    gid_t gid;
+    char *home;
+    char *network; /* "none", "bridge", or a name */
+    struct box_label *labels;
+    size_t n_labels;
+    struct box_mount *mounts;
+    size_t n_mounts;
+    struct box_ulimit *ulimits;
+    size_t n_ulimits;
+    struct box_port *ports;
+    size_t n_ports;
+    char **dns, **extra_hosts, **cap_drop, **security;
+    struct box_limits limits;
+    uint64_t memory_swap; /* recorded: memory and swap together, 0 unset */
+    bool read_only_root, init, tty, open_stdin, auto_remove;
+    int64_t created_usec;
+};
+
+void box_record_free(struct box_record *r);
+DEFINE_AUTOPTR(box_record)
+
+/* How it is now; times are 0 when that never happened. */
+struct box_state {
+    bool running, paused, oom_killed;
+    pid_t init_pid;
+    int exit_code;
+    int64_t started_usec, finished_usec, used_usec;
+    char problem[256]; /* why it ended, when a limit ended it */
+};
+
+/*
+ * Makes the box's folder. Fills id, created_usec, image_id and, where it is NULL, name. Binds whose
+ * source is missing are dropped with a warning; sources that a box must never see are refused.
+ * -ERR_DENIED if the name is taken (err names the holder's id).
+ */
+int sandbox_create(struct box_record *r, struct error *err);
+
+/* By name, id, or prefix of an id. -ERR_NOT_FOUND; -ERR_INVALID if a prefix means several. */
+int sandbox_find(const char *ref, struct box_record **ret, struct error *err);
+/* Every box, newest first; ends with NULL. */
+int sandbox_list(struct box_record ***ret, struct error *err);
+void sandbox_list_free(struct box_record **list);
+
+int sandbox_state(const struct box_record *r, struct box_state *ret, struct error *err);
+
+/* Nothing to do when it runs already. */
+int sandbox_start(const struct box_record *r, struct error *err);
+/* signo to the main command, SIGKILL to everything after grace_usec. Nothing to do when stopped. */
+int sandbox_stop(const struct box_record *r, int signo, uint64_t grace_usec, struct error *err);
+int sandbox_signal(const struct box_record *r, int signo, struct error *err);
+int sandbox_pause(const struct box_record *r, bool pause, struct error *err);
+/* -ERR_DENIED if it runs and force is not given. Workspaces and other binds are never touched. */
+int sandbox_remove(const struct box_record *r, bool force, struct error *err);
+
+struct sandbox_exec {
+    char *const *argv;
+    char *const *env;           /* NAME=VALUE on top of the box's own, or NULL */
+    const char *workdir, *user; /* NULL: the box's */
+    bool interactive;           /* our stdin is the command's; else it has none */
+    bool terminal;
+    bool detach; /* return once it runs; it dies with the box */
+};
+
+/*
+ * Runs a command in a running box and carries its streams; returns when it has ended. If this
+ * process ends first, so does the command with everything it started, unless detached.
+ * -ERR_NOT_FOUND: the box does not run; -ERR_DENIED: paused, or a user it cannot have.
+ */
+int sandbox_exec(const struct box_record *r, const struct sandbox_exec *x, struct run_result *ret,
+                 struct error *err);
+
+/* Attached start, as `docker run`: starts the box with the main command on our streams. */
+int sandbox_run(const struct box_record *r, bool interactive, bool terminal, struct run_result *ret,
+                struct error *err);
+
+/* The log of the main command of a box that was started detached; -1 and err if there is none. */
+int sandbox_open_log(const struct box_record *r, struct error *err);
+
+/* Processes of a running box, for `top`: calls fn(arg, host pid) for each. */
+int sandbox_each_process(const struct box_record *r, void (*fn)(void *arg, pid_t pid), void *arg,
+                         struct error *err);
+int sandbox_usage(const struct box_record *r, struct box_usage *ret, struct error *err);
+
+/* Opens a path inside a running box, its links resolved within it. The box's own users may be
+ * changing what stands there: decide on the descriptor, not on the path. */
+int sandbox_open_inside(const struct box_record *r, const char *path, int flags, mode_t mode,
+                        struct error *err);
