@@ -27,6 +27,7 @@
 #include "sandbox/user.h"
 
 #define PAUSE_ROUNDS 5
+#define READY_TRIES  3000
 
 static int64_t now_usec(void)
 {
@@ -276,9 +277,8 @@ static int open_listener(int folder, struct error *err)
         return error_sys(err, -errno, "make the box's socket");
     (void)unlinkat(folder, BOX_SOCKET, 0);
     (void)snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/" BOX_SOCKET, folder);
-    /* We listen so that nobody is turned away; init listens again, and is then who it says it is.
-     */
-    if (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, 128) < 0)
+    /* Init listens, not we: the socket then tells who init is. */
+    if (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
         return error_sys(err, -errno, "bind the box's socket");
     return TAKE_FD(fd);
 }
@@ -295,6 +295,24 @@ static int open_changes(const struct box_record *r, int folder, int *ret, struct
             return error_sys(err, -errno, "make the folder '%s' of the box", names[i]);
     *ret = openat(folder, "rw", O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     return *ret < 0 ? error_sys(err, -errno, "open the folder of the box's changes") : 0;
+}
+
+/* Init runs; a moment later it listens. */
+static int wait_until_ready(struct hold *h, struct error *err)
+{
+    struct box *b;
+    int r = -1;
+
+    h->was_started = true;
+    for (int i = 0; i < READY_TRIES && r < 0; i++) {
+        if (i)
+            (void)usleep(i < 100 ? 20 : 1000);
+        r = hold_attach(h, &b, err);
+    }
+    if (r < 0)
+        return error_wrap(err, "the box was made, but its init does not answer");
+    engine_native.destroy(b);
+    return 0;
 }
 
 static int launch(const struct box_record *r, const struct image *image,
@@ -338,7 +356,7 @@ static int launch(const struct box_record *r, const struct image *image,
     if (e < 0)
         return e;
     engine_native.leave(b, &h->last.live);
-    return 0;
+    return wait_until_ready(h, err);
 }
 
 int life_begin(const struct box_record *r, struct hold *h, struct error *err)
@@ -369,9 +387,10 @@ int life_begin(const struct box_record *r, struct hold *h, struct error *err)
     places_close(&places);
     if (e >= 0)
         e = boxes_save_last(h->folder, &h->last, err);
-    h->was_started = e >= 0;
-    if (e < 0)
-        (void)unlinkat(h->folder, BOX_SOCKET, 0);
+    if (e < 0) {
+        (void)life_end(h, 128 + SIGKILL, &none);
+        h->was_started = false;
+    }
     return e;
 }
 
