@@ -100,7 +100,7 @@ struct box_spec {
     bool writable_root;
     int rw_fd;
     bool builds_image; /* changing owners and making devices seems to work */
-    uid_t uid; /* inside */
+    uid_t uid;         /* inside */
     gid_t gid;
     struct box_limits limits;
     bool multi_tenant;   /* a missing belt or limit denies the run */
@@ -124,6 +124,7 @@ struct box_exec {
     bool leave;  /* so does what it left running when it ended */
     uid_t uid;
     gid_t gid;
+    int program; /* executed instead of what argv[0] names; 0: none */
 };
 
 /* BOX_STARTED comes only with a terminal; else the next word after exec() is one of the others. */

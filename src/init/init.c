@@ -50,6 +50,7 @@
 #define SOCKET_CMSG_CLOEXEC 0x40000000
 #define SOCKET_NOSIGNAL     0x4000
 #define SFD_FLAGS           (02000000 | 04000) /* close-on-exec, non-blocking */
+#define PROGRAM_FD          3
 #define DEFAULT_PATH        "/usr/local/bin:/usr/bin:/bin"
 
 struct iovec_ {
@@ -201,6 +202,8 @@ static long exec_in_path(struct command *c)
 
 static long exec_command(struct command *c)
 {
+    if (c->flags & WIRE_PROGRAM)
+        return sys_call(__NR_execveat, PROGRAM_FD, "", c->argv, c->envp, AT_EMPTY_PATH);
     for (const char *p = c->argv[0]; *p; p++)
         if (*p == '/')
             return sys_call(__NR_execve, c->argv[0], c->argv, c->envp);
@@ -244,7 +247,9 @@ static int child_main(void *arg)
             if (c->fds[WIRE_FD_STDIN + i] >= 0)
                 sys_call(__NR_dup3, c->fds[WIRE_FD_STDIN + i], i, 0);
     }
-    sys_call(__NR_close_range, 3, ~0U, 0);
+    if (c->flags & WIRE_PROGRAM)
+        sys_call(__NR_dup3, c->fds[WIRE_FD_PROGRAM], PROGRAM_FD, O_CLOEXEC);
+    sys_call(__NR_close_range, c->flags & WIRE_PROGRAM ? PROGRAM_FD + 1 : 3, ~0U, 0);
     if (c->live) {
         r = become(c);
         if (r < 0)
@@ -580,7 +585,7 @@ static void on_message(struct command *c)
     struct iovec_ iov = {&msg, sizeof(msg)};
     struct msghdr_ m = {.iov = &iov, .iovlen = 1, .control = &cm, .controllen = sizeof(cm)};
     long n = sys_call(__NR_recvmsg, c->conn, &m, SOCKET_CMSG_CLOEXEC);
-    int fds[WIRE_FD_COUNT] = {-1, -1, -1, -1};
+    int fds[WIRE_FD_COUNT] = {-1, -1, -1, -1, -1};
 
     if (n == -4) /* EINTR */
         return;

@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "engine/tty.h"
@@ -17,6 +19,10 @@
 #include "sandbox/life.h"
 #include "sandbox/receipt.h"
 #include "sandbox/user.h"
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U /* 6.3 */
+#endif
 
 #define DEFAULT_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -148,6 +154,28 @@ static int run_attached(struct box *b, const struct box_exec *what, bool termina
     return run_command(&req, ret, err);
 }
 
+/* Bytes that nobody can change any more once they are executed. */
+static int open_program(const struct sandbox_exec *x, int *ret, struct error *err)
+{
+    const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    autoclose int fd = -1;
+    int r;
+
+    if (!x->program)
+        return 0;
+    fd = memfd_create(x->argv[0], flags | MFD_EXEC);
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create(x->argv[0], flags);
+    if (fd < 0)
+        return error_sys(err, -errno, "make an executable memfd (is vm.memfd_noexec 2?)");
+    r = fd_write_full(fd, x->program, x->program_bytes);
+    if (r < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return error_sys(err, r < 0 ? r : -errno, "write the program '%s'", x->argv[0]);
+    *ret = TAKE_FD(fd);
+    return 0;
+}
+
 static int run_recorded(const struct box_record *r, struct box *b, struct box_exec *what,
                         const struct sandbox_exec *x, struct run_result *ret, struct error *err)
 {
@@ -202,7 +230,13 @@ int sandbox_exec(const struct box_record *r, const struct sandbox_exec *x, struc
                                 .gid = user.gid};
         if (x->terminal)
             tty_size(STDIN_FILENO, &what.rows, &what.cols);
-        e = run_recorded(r, b, &what, x, ret, err);
+        e = open_program(x, &what.program, err);
+        if (e >= 0)
+            e = run_recorded(r, b, &what, x, ret, err);
+        else
+            b->ops->destroy(b);
+        if (what.program)
+            (void)close(what.program);
     }
     if (in != STDIN_FILENO)
         (void)close(in);

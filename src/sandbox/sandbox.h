@@ -118,7 +118,9 @@ struct sandbox_exec {
     char *const *argv;
     char *const *env;           /* NAME=VALUE on top of the box's own, or NULL */
     const char *workdir, *user; /* NULL: the box's */
-    bool interactive;           /* our stdin is the command's; else it has none */
+    const void *program;        /* these bytes are executed, not what argv[0] names; NULL: that */
+    size_t program_bytes;
+    bool interactive; /* our stdin is the command's; else it has none */
     bool terminal;
     bool detach; /* return once it runs; it dies with the box */
 };

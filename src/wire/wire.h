@@ -32,6 +32,7 @@ enum wire_flags {
     WIRE_DETACH = 8,    /* the connection may close: the command lives on until it ends */
     WIRE_LEAVE = 16,    /* what it left running when it ended may stay */
     WIRE_USER = 32,     /* run as .uid and .gid */
+    WIRE_PROGRAM = 64,  /* execute the last descriptor */
 };
 
 enum wire_at {
@@ -45,7 +46,14 @@ enum wire_at {
 };
 
 /* Descriptors that come with WIRE_EXEC, in this order; a pty needs only the first. */
-enum wire_fd { WIRE_FD_ARGS, WIRE_FD_STDIN, WIRE_FD_STDOUT, WIRE_FD_STDERR, WIRE_FD_COUNT };
+enum wire_fd {
+    WIRE_FD_ARGS,
+    WIRE_FD_STDIN,
+    WIRE_FD_STDOUT,
+    WIRE_FD_STDERR,
+    WIRE_FD_PROGRAM, /* only with WIRE_PROGRAM: executed instead of what argv[0] names */
+    WIRE_FD_COUNT
+};
 
 struct wire_exec {
     uint32_t type, flags;

@@ -28,6 +28,7 @@ enum opt {
     O_WORKSPACE,
     O_RO,
     O_ROOTFS,
+    O_BUILD_ROOT,
     O_ENV,
     O_ENV_FILE,
     O_CHDIR,
@@ -64,6 +65,8 @@ static const struct row {
      "the folder it works in (default $WORKSPACE, else the current one)"},
     {"ro", O_RO, NULL, "the workspace is read-only"},
     {"rootfs", O_ROOTFS, "WHAT", "host (default), host-ro, or a folder with an unpacked image"},
+    {"build-root", O_BUILD_ROOT, "DIR",
+     "this folder is the root, writable, and the command its user 0: for building an image"},
     {"env", O_ENV, "K=V", "set a variable; K alone takes it from this environment"},
     {"env-file", O_ENV_FILE, "FILE", "set the variables of a file of K=V lines"},
     {"chdir", O_CHDIR, "PATH", "start in this folder of the box (default: the workspace)"},
@@ -217,6 +220,18 @@ static int set_root(struct options *o, const char *value)
     return 0;
 }
 
+/* Changing owners and making devices seems to work there; nothing else is different. */
+static int set_build_root(struct options *o, const char *value)
+{
+    o->spec.root = ROOT_DIR;
+    o->rootfs = value;
+    o->spec.writable_root = o->spec.builds_image = true;
+    o->spec.rw_fd = -1;
+    o->spec.uid = o->spec.gid = 0;
+    o->spec.use_spawner = false;
+    return 0;
+}
+
 static int set_limit(struct options *o, enum opt opt, const char *name, const char *value)
 {
     struct box_limits *l = &o->spec.limits;
@@ -269,6 +284,8 @@ static int set_other(struct options *o, enum opt opt, const char *value)
     case O_RO:
         o->spec.workspace_ro = true;
         return 0;
+    case O_BUILD_ROOT:
+        return set_build_root(o, value);
     case O_ROOTFS:
         return set_root(o, value);
     case O_ENV:

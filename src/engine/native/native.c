@@ -522,14 +522,18 @@ static int native_exec(struct box *b, const struct box_exec *what, struct error 
                           .uid = what->uid,
                           .gid = what->gid};
     int r = native_settle(b, err), words = r < 0 ? r : pack_words(nb, what, &x, err);
-    int fds[WIRE_FD_COUNT] = {words, what->stdio[0], what->stdio[1], what->stdio[2]};
+    int fds[WIRE_FD_COUNT] = {words, what->stdio[0], what->stdio[1], what->stdio[2], what->program};
 
     if (words < 0)
         return words;
     if (what->pty)
         x.flags |= WIRE_PTY;
+    if (what->program)
+        x.flags |= WIRE_PROGRAM;
     r = fd_send(b->control_fd, &x, sizeof(x), fds,
-                what->pty || what->stdio[0] < 0 ? 1 : WIRE_FD_COUNT);
+                what->program                     ? WIRE_FD_COUNT
+                : what->pty || what->stdio[0] < 0 ? 1
+                                                  : WIRE_FD_PROGRAM);
     (void)close(words);
     return r < 0 ? error_sys(err, r, "send the command to init") : 0;
 }

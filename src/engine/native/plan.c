@@ -421,6 +421,8 @@ static void plan_scratch(const struct box_spec *spec, const struct host_facts *f
  * /workspace alone is it. */
 static bool is_in_image(const struct box_spec *spec, const struct host_facts *f)
 {
+    if (spec->root == ROOT_DIR && spec->writable_root)
+        return true; /* nor is a foreign path made in an image that is being written */
     for (size_t i = 0; i < f->n_entries && spec->root == ROOT_DIR; i++) {
         size_t n = strlen(f->entries[i].name);
 
