@@ -70,6 +70,8 @@ const char *error_code_name(enum error_code code)
         return "timeout";
     case ERR_UNSUPPORTED:
         return "unsupported";
+    case ERR_EXISTS:
+        return "exists";
     }
     return "unknown";
 }

@@ -16,6 +16,7 @@ enum error_code {
     ERR_TOO_LARGE,   /* a limit of ours was reached */
     ERR_TIMEOUT,     /* a deadline of ours passed */
     ERR_UNSUPPORTED, /* this host cannot do that */
+    ERR_EXISTS,      /* the name is taken */
 };
 
 struct error {

@@ -14,6 +14,8 @@ static const struct {
 } verbs[] = {
     {"doctor", cmd_doctor,
      "what this machine can do for this user, what is missing, and how to mend it"},
+    {"image", cmd_image, "root file systems for boxes: import, pull, list, inspect, rm"},
+    {"docker", cmd_docker, "the drop-in docker: boxes that stay, by docker's words"},
     {"audit", cmd_audit, "what ran: the record, followed live or verified"},
 };
 enum { N_VERBS = sizeof(verbs) / sizeof(*verbs) };
