@@ -200,6 +200,8 @@ struct engine_ops {
     int (*attach)(int folder, const struct box_live *live, struct box **ret, struct error *err);
     /* Kills a live box that is attached to and waits until it is gone; removes its cgroups. */
     int (*end)(struct box *b, const struct box_live *live, struct error *err);
+    /* Removes what killed programs have left in the kernel. */
+    void (*sweep)(void);
 };
 
 extern const struct engine_ops engine_native, engine_fake;

@@ -20,7 +20,8 @@
 #include "base/state.h"
 #include "base/tree.h"
 
-#define TMP_PREFIX "tmp-"
+#define TMP_PREFIX    "tmp-"
+#define YOUNG_SECONDS 10
 
 bool boxes_is_id(const char *text)
 {
@@ -183,7 +184,7 @@ static int take_name(int names, int boxes, const struct box_record *r, struct er
             return error_sys(err, -errno, "make the name '%s'", r->name);
         read_name(names, boxes, r->name, holder);
         if (holder[0])
-            return error_set(err, ERR_DENIED, "%s", holder);
+            return error_set(err, ERR_EXISTS, "%s", holder);
         /* A link to nothing: its box was being removed when somebody was killed. */
         (void)snprintf(temp, sizeof(temp), ".%d", (int)getpid());
         if (renameat(names, r->name, names, temp) == 0)
@@ -256,8 +257,9 @@ static void sweep_one(int boxes, int names, const char *entry)
 
     if (folder < 0 || (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0))
         return;
-    /* A folder that is just being made has no lock for a moment. */
-    if (lock < 0 && (fstat(folder, &st) < 0 || time(NULL) - st.st_mtime < 10))
+    /* One that is just being made is nobody's for a moment. */
+    if ((is_temp || lock < 0) &&
+        (fstat(folder, &st) < 0 || time(NULL) - st.st_mtime < YOUNG_SECONDS))
         return;
     if (!is_temp && boxes_load(entry, &r, &ignored) >= 0)
         read_name(names, boxes, r->name, holder);

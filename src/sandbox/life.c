@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -90,6 +91,7 @@ int sandbox_create(struct box_record *r, struct error *err)
     int e;
 
     boxes_sweep();
+    engine_native.sweep();
     e = make_id(r->id, err);
     if (e < 0)
         return e;
@@ -198,18 +200,33 @@ void hold_close(struct hold *h)
     close_fd(&h->folder);
 }
 
+/*
+ * An init that nobody wrote down: whoever started it was killed before he could. While somebody is
+ * at it the lock is taken, so a lock that is free means that nobody is.
+ */
+static void end_stray(const struct hold *h, struct box *stray)
+{
+    autoclose int lock = openat(h->folder, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    struct box_last now = {0};
+    struct error none;
+
+    if (h->lock < 0 && (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0))
+        return;
+    if (boxes_load_last(h->folder, &now, &none) >= 0 && now.live.init_pid == stray->init_pid)
+        return;
+    (void)engine_native.end(stray, &now.live, &none);
+}
+
 int hold_attach(const struct hold *h, struct box **ret, struct error *err)
 {
-    int r;
+    int r = engine_native.attach(h->folder, &h->last.live, ret, err);
 
-    if (!h->was_started)
-        return error_set(err, ERR_NOT_FOUND, "the box does not run");
-    r = engine_native.attach(h->folder, &h->last.live, ret, err);
     if (r < 0)
         return r;
-    if ((*ret)->init_pid == h->last.live.init_pid)
+    if (h->was_started && (*ret)->init_pid == h->last.live.init_pid)
         return 0;
-    engine_native.destroy(*ret); /* whoever started it was killed before he could write it down */
+    end_stray(h, *ret);
+    engine_native.destroy(*ret);
     *ret = NULL;
     return error_set(err, ERR_NOT_FOUND, "the box does not run");
 }
@@ -363,17 +380,11 @@ int life_begin(const struct box_record *r, struct hold *h, struct error *err)
 {
     autoptr(image) image = NULL;
     struct places places;
-    struct box *old;
     struct error none;
     int e;
 
-    /* What a killed starter left: an init that nobody wrote down, groups of the last time. */
-    if (engine_native.attach(h->folder, &h->last.live, &old, &none) >= 0) {
-        (void)engine_native.end(old, &h->last.live, &none);
-        engine_native.destroy(old);
-    } else if (h->was_started) {
+    if (h->was_started) /* groups of the last time, if nobody was there to remove them */
         (void)engine_native.end(NULL, &h->last.live, &none);
-    }
     e = open_image(r, &image, err);
     if (e >= 0)
         e = receipt_box("box.start", r, err);
@@ -468,6 +479,8 @@ int sandbox_state(const struct box_record *r, struct box_state *ret, struct erro
         ret->running = true;
         ret->init_pid = b->init_pid;
         ret->paused = life_is_paused(b->init_pid);
+        ret->belts = b->belts;
+        memcpy(ret->grades, b->grades, sizeof(ret->grades));
         engine_native.destroy(b);
         return 0;
     }

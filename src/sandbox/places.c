@@ -185,7 +185,8 @@ static int add_usual(struct box_record *r, struct error *err)
         if (!grown)
             return error_sys(err, -ENOMEM, "list the mounts");
         r->mounts = grown;
-        grown[r->n_mounts++] = (struct box_mount){.kind = BOX_TMPFS, .target = strdup(usual[i])};
+        grown[r->n_mounts++] =
+            (struct box_mount){.kind = BOX_TMPFS, .target = strdup(usual[i]), .implied = true};
     }
     return 0;
 }

@@ -124,6 +124,7 @@ static void put_mounts(struct buf *out, const struct box_record *r)
         buf_json_bool(out, "no_exec", m->no_exec);
         buf_json_num(out, "bytes", (long long)m->bytes);
         buf_json_num(out, "mode", m->mode);
+        buf_json_bool(out, "implied", m->implied);
         buf_puts(out, "}");
     }
     buf_puts(out, "]");
@@ -183,7 +184,8 @@ void record_write(const struct box_record *r, struct buf *out)
     put_text(out, "home", r->home);
     put_text(out, "hostname", r->hostname);
     put_text(out, "network", r->network);
-    buf_json_num(out, "memory_swap", (long long)r->memory_swap);
+    buf_json_num(out, "memory_swap", r->memory_swap);
+    buf_json_num(out, "n_entrypoint", (long long)r->n_entrypoint);
     buf_json_bool(out, "read_only_root", r->read_only_root);
     buf_json_bool(out, "init", r->init);
     buf_json_bool(out, "tty", r->tty);
@@ -254,6 +256,7 @@ static void get_mounts(const struct json *list, struct box_record *r)
         m->no_exec = get_bool(v, "no_exec");
         m->bytes = get_number(v, "bytes");
         m->mode = (uint32_t)get_number(v, "mode");
+        m->implied = get_bool(v, "implied");
         r->n_mounts++;
     }
 }
@@ -314,7 +317,8 @@ int record_read(const struct json *v, struct box_record **ret, struct error *err
     r->home = get_text(v, "home");
     r->hostname = get_text(v, "hostname");
     r->network = get_text(v, "network");
-    r->memory_swap = get_number(v, "memory_swap");
+    r->memory_swap = (int64_t)get_number(v, "memory_swap");
+    r->n_entrypoint = get_number(v, "n_entrypoint");
     r->read_only_root = get_bool(v, "read_only_root");
     r->init = get_bool(v, "init");
     r->tty = get_bool(v, "tty");

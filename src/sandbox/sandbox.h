@@ -36,6 +36,7 @@ struct box_mount {
     bool read_only, no_exec;
     uint64_t bytes; /* BOX_TMPFS: 0 is the default */
     uint32_t mode;  /* BOX_TMPFS: 0 is 1777 */
+    bool implied;   /* nobody asked for it: every box has it */
 };
 
 struct box_ulimit {
@@ -54,9 +55,10 @@ struct box_port {
 struct box_record {
     char id[65];
     char *name;
-    char *image;       /* as asked for */
-    char image_id[65]; /* "" when the root is the host's own system folders */
-    char **command;    /* the main command; {"sleep", "infinity"} costs no process: init waits */
+    char *image;         /* as asked for */
+    char image_id[65];   /* "" when the root is the host's own system folders */
+    size_t n_entrypoint; /* how many words of `command` are the entry point */
+    char **command;      /* the main command; {"sleep", "infinity"} costs no process: init waits */
     char **env;
     char *workdir, *user, *hostname;
     uid_t uid; /* what `user` means; filled at creation */
@@ -73,7 +75,7 @@ struct box_record {
     size_t n_ports;
     char **dns, **extra_hosts, **cap_drop, **security;
     struct box_limits limits;
-    uint64_t memory_swap; /* recorded: memory and swap together, 0 unset */
+    int64_t memory_swap; /* recorded: memory and swap together, 0 unset, -1 unlimited */
     bool read_only_root, init, tty, open_stdin, auto_remove;
     int64_t created_usec;
 };
@@ -88,12 +90,15 @@ struct box_state {
     int exit_code;
     int64_t started_usec, finished_usec, used_usec;
     char problem[256]; /* why it ended, when a limit ended it */
+    /* While it runs. */
+    enum grade grades[LIMIT_KINDS];
+    uint32_t belts;
 };
 
 /*
  * Makes the box's folder. Fills id, created_usec, image_id and, where it is NULL, name. Binds whose
  * source is missing are dropped with a warning; sources that a box must never see are refused.
- * -ERR_DENIED if the name is taken (err names the holder's id).
+ * -ERR_EXISTS if the name is taken; the message is the holder's id alone.
  */
 int sandbox_create(struct box_record *r, struct error *err);
 

@@ -36,6 +36,7 @@ void child_state_init(struct child_state *st)
     *st = (struct child_state){.root = -1,
                                .writer = -1,
                                .maps_ready = -1,
+                               .maps_writer = -1,
                                .control = -1,
                                .init = -1,
                                .report = -1,
@@ -75,7 +76,10 @@ static long do_write_maps(const struct step *s)
 static long do_wait_maps(struct child_state *st)
 {
     char byte;
-    long r = sys_call(__NR_read, st->maps_ready, &byte, 1);
+    long r;
+
+    sys_close_fd(&st->maps_writer);
+    r = sys_call(__NR_read, st->maps_ready, &byte, 1);
 
     sys_close_fd(&st->maps_ready);
     return r == 1 ? 0 : r < 0 ? r : -32; /* EPIPE: the parent gave up */

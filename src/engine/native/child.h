@@ -15,7 +15,9 @@ struct child_state {
     int root;   /* the box's root */
     int writer; /* the same tmpfs, writable; slots only */
     int trees[TREE_MAX];
-    int maps_ready;            /* read end: a byte says that the parent has written the id maps */
+    int maps_ready;  /* read end: a byte says that the parent has written the id maps */
+    int maps_writer; /* the child's copy of the other end: closed, or a dead parent is not noticed
+                      */
     int control, init, report; /* what init inherits, and where a failing step is told */
     int locks[2]; /* also inherited: a live box holds its ids and its image by them; -1 */
     int host_ns, template_ns, parked_ns, own_pid_ns; /* slots only */

@@ -142,6 +142,7 @@ int launch_child(struct launch *l, pid_t *ret_pid, int *ret_pidfd, struct error 
     maps_wr = q[1];
     l->state.report = report_wr;
     l->state.maps_ready = maps_rd;
+    l->state.maps_writer = maps_wr;
 
     pid = start(l, &pidfd);
     if (pid < 0) {

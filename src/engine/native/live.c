@@ -147,3 +147,13 @@ int live_end(struct box *b, const struct box_live *live, struct error *err)
     remove_groups(live);
     return 0;
 }
+
+void live_sweep(void)
+{
+    struct cgroup_base base;
+
+    cgroup_find(false, &base);
+    if (base.kind != CGROUP_NONE)
+        cgroup_sweep(&base);
+    cgroup_base_done(&base);
+}

@@ -201,10 +201,8 @@ long mounts_root_tmpfs(struct child_state *st, const struct step *s)
  * the kernel demands of layers. */
 long mounts_root_overlay(struct child_state *st)
 {
-    static const char *const options[][2] = {{"lowerdir", "image"},
-                                             {"upperdir", "rw/upper"},
-                                             {"workdir", "rw/work"},
-                                             {0}};
+    static const char *const options[][2] = {
+        {"lowerdir", "image"}, {"upperdir", "rw/upper"}, {"workdir", "rw/work"}, {0}};
     long fs = sys_call(__NR_fsopen, "overlay", FSOPEN_CLOEXEC), r = fs;
 
     if (fs < 0)

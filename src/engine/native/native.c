@@ -723,4 +723,5 @@ const struct engine_ops engine_native = {
     .leave = live_leave,
     .attach = live_attach,
     .end = live_end,
+    .sweep = live_sweep,
 };

@@ -61,3 +61,4 @@ int live_kill(struct native_box *nb);
 /* For usage(): only who asks pays for it. */
 void live_open_groups(struct native_box *nb);
 int live_end(struct box *b, const struct box_live *live, struct error *err);
+void live_sweep(void);

@@ -333,7 +333,8 @@ static void plan_given_tree(const struct host_facts *f, struct launch_plan *p, i
 static void plan_writable_image(const struct box_spec *spec, const struct host_facts *f,
                                 struct launch_plan *p)
 {
-    static const char *const needed[] = {"proc", "sys", "tmp", "run", "dev", "var/tmp", "workspace"};
+    static const char *const needed[] = {"proc", "sys",     "tmp",      "run",
+                                         "dev",  "var/tmp", "workspace"};
     int first_device;
 
     plan_workspace_tree(f, spec, p);

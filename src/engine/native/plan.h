@@ -87,7 +87,13 @@ struct step {
     const void *ptr;
 };
 
-enum { TREE_WORKSPACE = 0, TREE_RW = 94, TREE_ROOT, TREE_PLACE, TREE_MAX = TREE_PLACE + LIMIT_PLACES };
+enum {
+    TREE_WORKSPACE = 0,
+    TREE_RW = 94,
+    TREE_ROOT,
+    TREE_PLACE,
+    TREE_MAX = TREE_PLACE + LIMIT_PLACES
+};
 
 enum id_mode { IDS_ONE, IDS_RANGE };
 
@@ -122,7 +128,7 @@ struct host_facts {
     bool no_var_tmp;        /* the root has no folder /var/tmp, and cannot get one */
     /* workspace */
     uint64_t ws_dev, ws_ino;
-    bool ws_tree_given; /* the parent clones (and id-maps) the trees itself */
+    bool ws_tree_given;                /* the parent clones (and id-maps) the trees itself */
     char root_path[384], rw_path[384]; /* ROOT_DIR with a writable root */
     struct {
         uint64_t dev, ino;

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A box as docker's inspect shows it. HostConfig is what was asked for; where a box differs, the
+ * object ClawDen says how.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "cmd/docker/docker.h"
+#include "sandbox/sandbox.h"
+
+bool describe_is_scratch(const struct box_mount *m)
+{
+    return m->kind == BOX_TMPFS && m->implied;
+}
+
+const char *describe_status(const struct box_state *s)
+{
+    if (s->running)
+        return s->paused ? "paused" : "running";
+    return s->started_usec ? "exited" : "created";
+}
+
+static void put_time(struct buf *b, const char *key, int64_t usec)
+{
+    char text[64];
+
+    buf_json_str(b, key, say_time(usec, text, sizeof(text)));
+}
+
+static void open_object(struct buf *b, const char *key)
+{
+    buf_json_key(b, key);
+    buf_puts(b, "{");
+}
+
+static void put_null(struct buf *b, const char *key)
+{
+    buf_json_key(b, key);
+    buf_puts(b, "null");
+}
+
+static void put_state(struct buf *b, const struct box_state *s)
+{
+    open_object(b, "State");
+    buf_json_str(b, "Status", describe_status(s));
+    buf_json_bool(b, "Running", s->running);
+    buf_json_bool(b, "Paused", s->paused);
+    buf_json_bool(b, "Restarting", false);
+    buf_json_bool(b, "OOMKilled", s->oom_killed);
+    buf_json_bool(b, "Dead", false);
+    buf_json_num(b, "Pid", s->running ? s->init_pid : 0);
+    buf_json_num(b, "ExitCode", s->running ? 0 : s->exit_code);
+    buf_json_str(b, "Error", s->problem);
+    put_time(b, "StartedAt", s->started_usec);
+    put_time(b, "FinishedAt", s->running ? 0 : s->finished_usec);
+    buf_puts(b, "}");
+}
+
+/* Binds, all of them and nothing else: OpenClaw compares this list with the box's mountinfo. */
+static void put_mounts(struct buf *b, const struct box_record *r)
+{
+    bool first = true;
+
+    buf_json_key(b, "Mounts");
+    buf_puts(b, "[");
+    for (size_t i = 0; i < r->n_mounts; i++) {
+        const struct box_mount *m = &r->mounts[i];
+
+        if (m->kind != BOX_BIND)
+            continue;
+        buf_puts(b, first ? "{" : ",{");
+        first = false;
+        buf_json_str(b, "Type", "bind");
+        buf_json_str(b, "Source", m->source);
+        buf_json_str(b, "Destination", m->target);
+        buf_json_str(b, "Mode", m->options ? m->options : "");
+        buf_json_bool(b, "RW", !m->read_only);
+        buf_json_str(b, "Propagation", "rprivate");
+        buf_puts(b, "}");
+    }
+    buf_puts(b, "]");
+}
+
+static void put_labels(struct buf *b, const struct box_record *r)
+{
+    open_object(b, "Labels");
+    for (size_t i = 0; i < r->n_labels; i++)
+        buf_json_str(b, r->labels[i].name, r->labels[i].value);
+    buf_puts(b, "}");
+}
+
+static bool is_first_of_port(const struct box_record *r, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (r->ports[k].port == r->ports[i].port &&
+            strcmp(r->ports[k].protocol, r->ports[i].protocol) == 0)
+            return false;
+    return true;
+}
+
+static void put_bindings_of(struct buf *b, const struct box_record *r, const struct box_port *same)
+{
+    bool first = true;
+
+    buf_puts(b, "[");
+    for (size_t i = 0; i < r->n_ports; i++) {
+        const struct box_port *p = &r->ports[i];
+        char port[8] = "";
+
+        if (p->port != same->port || strcmp(p->protocol, same->protocol) != 0)
+            continue;
+        if (p->host_port)
+            (void)snprintf(port, sizeof(port), "%u", p->host_port);
+        buf_puts(b, first ? "{" : ",{");
+        first = false;
+        buf_json_str(b, "HostIp", p->host_ip ? p->host_ip : "");
+        buf_json_str(b, "HostPort", port);
+        buf_puts(b, "}");
+    }
+    buf_puts(b, "]");
+}
+
+static void put_ports(struct buf *b, const char *key, const struct box_record *r, bool bindings)
+{
+    open_object(b, key);
+    for (size_t i = 0; i < r->n_ports; i++) {
+        char name[32];
+
+        if (!is_first_of_port(r, i))
+            continue;
+        (void)snprintf(name, sizeof(name), "%u/%s", r->ports[i].port, r->ports[i].protocol);
+        buf_json_key(b, name);
+        if (bindings)
+            put_bindings_of(b, r, &r->ports[i]);
+        else
+            buf_puts(b, "{}");
+    }
+    buf_puts(b, "}");
+}
+
+static void put_entrypoint(struct buf *b, const struct box_record *r)
+{
+    if (!r->n_entrypoint) {
+        put_null(b, "Entrypoint");
+        return;
+    }
+    buf_json_key(b, "Entrypoint");
+    buf_puts(b, "[");
+    for (size_t i = 0; i < r->n_entrypoint; i++) {
+        buf_puts(b, i ? "," : "");
+        buf_json_string(b, r->command[i], strlen(r->command[i]));
+    }
+    buf_puts(b, "]");
+}
+
+static void put_config(struct buf *b, const struct box_record *r)
+{
+    char host[16];
+
+    (void)snprintf(host, sizeof(host), "%.12s", r->id);
+    open_object(b, "Config");
+    buf_json_str(b, "Hostname", r->hostname ? r->hostname : host);
+    buf_json_str(b, "User", r->user ? r->user : "");
+    buf_json_bool(b, "Tty", r->tty);
+    buf_json_bool(b, "OpenStdin", r->open_stdin);
+    put_ports(b, "ExposedPorts", r, false);
+    show_strings(b, "Env", r->env);
+    show_strings(b, "Cmd", r->command ? r->command + r->n_entrypoint : NULL);
+    buf_json_str(b, "Image", r->image);
+    buf_json_str(b, "WorkingDir", r->workdir ? r->workdir : "");
+    put_entrypoint(b, r);
+    put_labels(b, r);
+    buf_puts(b, "}");
+}
+
+static void put_binds(struct buf *b, const struct box_record *r)
+{
+    bool any = false;
+
+    buf_json_key(b, "Binds");
+    for (size_t i = 0; i < r->n_mounts; i++) {
+        const struct box_mount *m = &r->mounts[i];
+        autobuf text;
+
+        if (m->kind != BOX_BIND)
+            continue;
+        buf_init(&text, 3 * 4096);
+        buf_printf(&text, "%s:%s%s%s", m->source, m->target, m->options ? ":" : "",
+                   m->options ? m->options : "");
+        buf_puts(b, any ? "," : "[");
+        if (!text.failed)
+            buf_json_string(b, text.data, text.len);
+        any = true;
+    }
+    buf_puts(b, any ? "]" : "null");
+}
+
+static void put_tmpfs(struct buf *b, const struct box_record *r)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < r->n_mounts; i++) {
+        const struct box_mount *m = &r->mounts[i];
+
+        if (m->kind != BOX_TMPFS || describe_is_scratch(m))
+            continue;
+        if (!any)
+            open_object(b, "Tmpfs");
+        any = true;
+        buf_json_str(b, m->target, m->options ? m->options : "");
+    }
+    if (any)
+        buf_puts(b, "}");
+    else
+        put_null(b, "Tmpfs");
+}
+
+static void put_ulimits(struct buf *b, const struct box_record *r)
+{
+    buf_json_key(b, "Ulimits");
+    if (!r->n_ulimits)
+        buf_puts(b, "null");
+    for (size_t i = 0; i < r->n_ulimits; i++) {
+        buf_puts(b, i ? ",{" : "[{");
+        buf_json_str(b, "Name", r->ulimits[i].name);
+        buf_json_num(b, "Hard", r->ulimits[i].hard);
+        buf_json_num(b, "Soft", r->ulimits[i].soft);
+        buf_puts(b, "}");
+    }
+    if (r->n_ulimits)
+        buf_puts(b, "]");
+}
+
+static void put_host_config(struct buf *b, const struct box_record *r)
+{
+    open_object(b, "HostConfig");
+    put_binds(b, r);
+    buf_json_str(b, "NetworkMode", r->network ? r->network : "none");
+    put_ports(b, "PortBindings", r, true);
+    buf_json_bool(b, "AutoRemove", r->auto_remove);
+    buf_json_bool(b, "Privileged", false);
+    buf_json_bool(b, "ReadonlyRootfs", r->read_only_root);
+    put_tmpfs(b, r);
+    show_strings(b, "CapDrop", r->cap_drop);
+    put_null(b, "CapAdd");
+    show_strings(b, "SecurityOpt", r->security);
+    buf_json_num(b, "Memory", (long long)r->limits.memory_bytes);
+    buf_json_num(b, "MemorySwap", (long long)r->memory_swap);
+    buf_json_num(b, "NanoCpus", r->limits.cpu_milli * 1000000LL);
+    buf_json_num(b, "PidsLimit", r->limits.pids);
+    put_ulimits(b, r);
+    buf_json_bool(b, "Init", r->init);
+    show_strings(b, "Dns", r->dns);
+    show_strings(b, "ExtraHosts", r->extra_hosts);
+    buf_puts(b, "}");
+}
+
+static void put_networks(struct buf *b, const struct box_record *r)
+{
+    open_object(b, "NetworkSettings");
+    put_ports(b, "Ports", &(struct box_record){0}, true); /* nothing is forwarded */
+    open_object(b, "Networks");
+    buf_puts(b, "}}");
+    buf_json_key(b, "Warnings");
+    buf_puts(b, "[");
+    if (r->network && strcmp(r->network, "none") != 0)
+        buf_puts(
+            b, "\"this version has no egress relay: the box has no network but its own loopback\"");
+    if (r->n_ports)
+        buf_printf(b, "%s\"published ports are recorded; nothing is forwarded\"",
+                   r->network && strcmp(r->network, "none") != 0 ? "," : "");
+    buf_puts(b, "]");
+}
+
+static void put_clawden(struct buf *b, const struct box_record *r)
+{
+    open_object(b, "ClawDen");
+    buf_json_str(b, "Root", r->image_id[0] ? "image" : "host");
+    buf_json_str(b, "Network", "none");
+    buf_json_str(b, "Capabilities", "none");
+    buf_json_bool(b, "NoNewPrivileges", true);
+    buf_json_str(b, "Seccomp", "clawden");
+    open_object(b, "Scratch");
+    for (size_t i = 0; i < r->n_mounts; i++)
+        if (describe_is_scratch(&r->mounts[i]))
+            buf_json_num(b, r->mounts[i].target, (long long)r->mounts[i].bytes);
+    buf_puts(b, "}");
+    buf_puts(b, "}");
+}
+
+static void put_args(struct buf *b, const struct box_record *r)
+{
+    buf_json_str(b, "Path", r->command && r->command[0] ? r->command[0] : "");
+    buf_json_key(b, "Args");
+    buf_puts(b, "[");
+    for (size_t i = 1; r->command && r->command[0] && r->command[i]; i++) {
+        if (i > 1)
+            buf_puts(b, ",");
+        buf_json_string(b, r->command[i], strlen(r->command[i]));
+    }
+    buf_puts(b, "]");
+}
+
+void describe_box(struct buf *b, const struct box_record *r, const struct box_state *s)
+{
+    char text[256];
+
+    buf_puts(b, "{");
+    buf_json_str(b, "Id", r->id);
+    put_time(b, "Created", r->created_usec);
+    put_args(b, r);
+    put_state(b, s);
+    (void)snprintf(text, sizeof(text), "%s%s", r->image_id[0] ? "sha256:" : "", r->image_id);
+    buf_json_str(b, "Image", text);
+    (void)snprintf(text, sizeof(text), "/%s", r->name);
+    buf_json_str(b, "Name", text);
+    buf_json_num(b, "RestartCount", 0);
+    buf_json_str(b, "Driver", "clawden");
+    buf_json_str(b, "Platform", "linux");
+    put_host_config(b, r);
+    put_mounts(b, r);
+    put_config(b, r);
+    put_networks(b, r);
+    put_clawden(b, r);
+    buf_json_str(b, "ID", r->id); /* the name that some templates use */
+    buf_puts(b, "}");
+}

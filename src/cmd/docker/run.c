@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "cmd/docker/create.h"
+#include "cmd/docker/docker.h"
+#include "cmd/docker/outcome.h"
+#include "cmd/docker/request.h"
+#include "sandbox/sandbox.h"
+
+static void remove_box(const struct box_record *r)
+{
+    struct error err;
+
+    if (sandbox_remove(r, true, &err) < 0)
+        say_note("%s: the box stays", err.msg);
+}
+
+static int run_detached(const struct box_record *r)
+{
+    struct error err;
+
+    if (sandbox_start(r, &err) < 0)
+        return say_refused("%s", err.msg);
+    puts(r->id);
+    return 0;
+}
+
+static int run_attached(const struct box_record *r)
+{
+    struct run_result res = {0};
+    struct error err;
+
+    if (r->tty && r->open_stdin && !isatty(STDIN_FILENO)) {
+        (void)fprintf(stderr, "the input device is not a TTY\n");
+        return 1;
+    }
+    if (sandbox_run(r, r->open_stdin, r->tty, &res, &err) < 0)
+        return say_refused("%s", err.msg);
+    return outcome_status(
+        &res,
+        "docker: Error response from daemon: failed to create task for container: "
+        "failed to create shim task: OCI runtime create failed: ",
+        r->command[0], r->workdir);
+}
+
+int cmd_run(int argc, char **argv)
+{
+    struct request q = {.run = true};
+    int status = 0;
+
+    if (create_box(&q, argc, argv, &status) >= 0) {
+        status = q.detach ? run_detached(q.record) : run_attached(q.record);
+        /* A detached box removes itself when it ends, or the next docker does. */
+        if (q.record->auto_remove && (!q.detach || status))
+            remove_box(q.record);
+    }
+    request_done(&q);
+    return status;
+}

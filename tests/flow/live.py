@@ -1,0 +1,464 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Boxes that outlive their makers: what dies with whom, what is left behind, and what a killed program leaves. TAP.
+
+  live.py [--bin DIR] [--only WORD] [--full]
+"""
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from tap import Skip, default_label, gone, need, processes, run, same, test, wait_for
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+IMAGE = "openclaw-sandbox:bookworm-slim"
+ARGS = None
+
+
+class World:
+    """A caller with a data folder and a workspace of its own; its boxes go with it."""
+
+    def __init__(self):
+        self.docker = os.path.join(os.path.abspath(ARGS.bin), "../libexec/clawden/bin/docker")
+        self.top = tempfile.mkdtemp(prefix="clawden-live-")
+        os.chmod(self.top, 0o755)
+        self.ws = os.path.join(self.top, "ws")
+        self.uid = os.getuid() or 1000
+        for d in (self.ws, os.path.join(self.top, "home")):
+            os.mkdir(d)
+        if os.getuid() == 0:
+            os.chown(self.ws, 1000, 1000)
+        self.data = os.path.join(self.top, "data")
+        self.env = {"HOME": os.path.join(self.top, "home"), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8",
+                    "CLAWDEN_DATA_DIR": self.data, "CLAWDEN_RUNTIME_DIR": os.path.join(self.top, "run"),
+                    "HOST_SECRET": "do-not-tell"}
+
+    def close(self):
+        boxes = os.path.join(self.data, "boxes")
+        for name in os.listdir(boxes) if os.path.isdir(boxes) else []:
+            self("rm", "-f", name)
+        shutil.rmtree(self.top, ignore_errors=True)
+
+    def __call__(self, *words, **kw):
+        kw.setdefault("timeout", 60)
+        if "input" not in kw:
+            kw.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run([self.docker, *words], env=self.env, cwd=self.ws, text=kw.pop("text", True),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
+
+    def start(self, *words, **kw):
+        kw.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.Popen([self.docker, *words], env=self.env, cwd=self.ws, **kw)
+
+    def words(self, name, *flags, command=("sleep", "infinity")):
+        return ["create", "--name", name, "--read-only", "--network", "none", "--user", f"{self.uid}:{self.uid}", "--workdir",
+                "/workspace", "-v", f"{self.ws}:/workspace", *flags, IMAGE, *command]
+
+    def box(self, name="box", *flags, command=("sleep", "infinity")):
+        r = self(*self.words(name, *flags, command=command))
+        same(r.returncode, 0, r.stderr)
+        r = self("start", name)
+        same(r.returncode, 0, r.stderr)
+        return name
+
+    def sh(self, box, script, **kw):
+        return self("exec", box, "sh", "-c", script, **kw)
+
+    def pid(self, box):
+        return int(self("inspect", "-f", "{{.State.Pid}}", box).stdout)
+
+    def inside(self, box):
+        """Processes of the box, init and the lister's own four apart."""
+        return int(self.sh(box, "ls /proc | grep -c '^[0-9]'").stdout)
+
+
+# ---- what dies with whom ----
+
+@test("everything that a command started dies when its client is killed, sessions and daemons too")
+def _(w):
+    w.box()
+    base = w.inside("box")
+    p = w.start("exec", "box", "sh", "-c", "sleep 71111 & setsid sleep 71112 & (setsid sh -c 'sleep 71113' &); echo up; sleep 71114",
+                stdout=subprocess.PIPE)
+    p.stdout.readline()
+    time.sleep(0.1)
+    need(len(processes("sleep 7111")) >= 4, "not all are there")
+    p.kill()
+    p.wait()
+    p.stdout.close()
+    need(gone("sleep 7111"), f"still there: {processes('sleep 7111')}")
+    same(w.inside("box"), base, "processes of the box")
+
+
+@test("SIGTERM to the client reaches the command, and what it ignores is killed")
+def _(w):
+    w.box()
+    p = w.start("exec", "box", "sh", "-c", "trap 'echo got; exit 3' TERM; echo up; while :; do sleep 0.05; done", stdout=subprocess.PIPE)
+    p.stdout.readline()
+    p.terminate()
+    same((p.stdout.read(), p.wait(10)), (b"got\n", 3))
+    p.stdout.close()
+    p = w.start("exec", "box", "sh", "-c", "trap '' TERM; echo up; while :; do sleep 72221; done", stdout=subprocess.PIPE)
+    p.stdout.readline()
+    p.terminate()
+    same(p.wait(20), 137, "a command that ignores SIGTERM")
+    p.stdout.close()
+    need(gone("sleep 72221"), "it lives on")
+
+
+@test("what a command left running when it ended stays, as in docker, and dies with the box")
+def _(w):
+    w.box()
+    r = w.sh("box", "setsid sleep 73331 >/dev/null 2>&1 & echo done; exit 4")
+    same((r.stdout, r.returncode), ("done\n", 4))
+    time.sleep(0.2)
+    same(len(processes("^sleep 73331")), 1, "left running")
+    w("rm", "-f", "box")
+    need(gone("sleep 73331"), "it outlived its box")
+
+
+@test("a command that holds its streams open with something in the background still ends when it ends")
+def _(w):
+    w.box()
+    t = time.monotonic()
+    r = w.sh("box", "sleep 73332 & echo out; echo err >&2")
+    same((r.stdout, r.stderr, r.returncode), ("out\n", "err\n", 0))
+    need(time.monotonic() - t < 10, "it waited for the background")
+
+
+@test("a detached command lives on without its client")
+def _(w):
+    w.box()
+    same(w("exec", "-d", "box", "sh", "-c", "sleep 0.5; echo yes > /workspace/made; sleep 74441").returncode, 0)
+    need(wait_for(lambda: os.path.exists(os.path.join(w.ws, "made"))), "it did not go on")
+    need(processes("sleep 74441"), "it is gone")
+    r = w("exec", "-d", "box", "no-such-program")
+    need(r.returncode in (126, 127), f"a missing program: {r}")
+
+
+@test("a fork bomb dies with its client; the box and its other commands do not")
+def _(w):
+    w.box("box", "--pids-limit", "128")
+    other = w.start("exec", "-i", "box", "sh", "-c", "echo up; read x; echo still here", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    other.stdout.readline()
+    p = w.start("exec", "box", "sh", "-c", "f() { f | f & }; f; sleep 75551", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(0.7)
+    p.kill()
+    p.wait()
+    need(gone(r"f\(\) \{ f \| f", 20), "the bomb goes on")
+    other.stdin.write(b"go\n")
+    other.stdin.close()
+    same((other.stdout.read(), other.wait(10)), (b"still here\n", 0))
+    other.stdout.close()
+    same(w.sh("box", "echo fine").stdout, "fine\n")
+
+
+@test("processes that flee from one another by fork and exit are caught")
+def _(w):
+    w.box()
+    base = w.inside("box")
+    code = ("import os,time\n"
+            "for i in range(20):\n"
+            "    if os.fork() == 0:\n"
+            "        while True:\n"
+            "            try:\n"
+            "                if os.fork(): os._exit(0)\n"
+            "            except OSError: pass\n"
+            "print('up', flush=True)\n"
+            "time.sleep(76661)")
+    p = w.start("exec", "box", "python3", "-c", code, stdout=subprocess.PIPE)
+    p.stdout.readline()
+    time.sleep(0.3)
+    p.kill()
+    p.wait()
+    p.stdout.close()
+    need(wait_for(lambda: w.inside("box") <= base, 20), f"{w.inside('box')} processes, {base} before")
+
+
+@test("killing its own reaper frees nobody")
+def _(w):
+    w.box()
+    r = w.sh("box", "kill -9 $PPID; sleep 77771 & sleep 1; echo survived")
+    if os.getuid() == 0:  # there init has another user
+        same(r.stdout, "survived\n")
+    else:
+        same((r.stdout, r.returncode), ("", 137))
+        need(gone("sleep 77771"), "its child lives on")
+    same(w.sh("box", "kill -9 1 2>/dev/null; kill -9 -1 2>/dev/null; echo x").returncode in (0, 137), True)
+    same(w.sh("box", "echo fine").stdout, "fine\n", "the box")
+
+
+@test("orphans are reaped: no zombie stays")
+def _(w):
+    w.box()
+    w.sh("box", "for i in 1 2 3 4 5 6 7 8 9 10; do (sh -c 'sleep 0.05 &' &); done; sleep 0.3")
+    r = w.sh("box", "cat /proc/[0-9]*/stat | cut -d')' -f2 | grep -c '^ Z'")
+    same(r.stdout.strip(), "0")
+
+
+# ---- streams, environment, many at once ----
+
+@test("nothing of the host's environment is in a command's")
+def _(w):
+    w.box("box", "--env", "OWN=1")
+    names = {line.split("=")[0] for line in w("exec", "-e", "MORE=2", "box", "env").stdout.split("\n") if line}
+    need(names <= {"PATH", "HOME", "HOSTNAME", "OWN", "MORE", "PWD", "SHLVL", "_"}, names)
+    need("OWN" in names and "MORE" in names, names)
+
+
+@test("bytes arrive whole both ways, also 20 MiB of them")
+def _(w):
+    w.box()
+    data = os.urandom(20 << 20)
+    same(w("exec", "-i", "box", "cat", input=data, text=False).stdout == data, True)
+    r = w("exec", "box", "cat", timeout=10)
+    same((r.stdout, r.returncode), ("", 0), "without -i there is no stdin")
+
+
+@test("sixty commands at once give sixty right answers")
+def _(w):
+    w.box("box", "--pids-limit", "512")
+    ps = [w.start("exec", "box", "sh", "-c", f"sleep 0.1; echo {i}; exit {i % 7}", stdout=subprocess.PIPE) for i in range(60)]
+    for i, p in enumerate(ps):
+        same((p.communicate(timeout=60)[0], p.returncode), (f"{i}\n".encode(), i % 7))
+
+
+@test("a thousand commands leave no process, no descriptor and no file")
+def _(w):
+    w.box()
+    pid = w.pid("box")
+
+    def look():
+        fds = len(os.listdir(f"/proc/{pid}/fd")) if os.getuid() == 0 else "only root may look into init"
+        return (fds, len(os.listdir(f"/proc/{pid}/task")), w.inside("box"),
+                sorted(os.listdir(os.path.join(w.data, "boxes", os.listdir(os.path.join(w.data, "boxes"))[0]))),
+                os.listdir(w.ws))
+    before = look()
+
+    def hundred():
+        for _ in range(250):
+            r = w("exec", "box", "true")
+            if r.returncode:
+                bad.append(r)
+    bad = []
+    threads = [threading.Thread(target=hundred) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    same(bad, [])
+    need(wait_for(lambda: look() == before), f"{look()}, before {before}")
+
+
+@test("the init of an idle box is a few pages")
+def _(w):
+    w.box()
+    w.sh("box", "true")
+    time.sleep(0.2)
+    with open(f"/proc/{w.pid('box')}/status") as f:
+        rss = int([line for line in f if line.startswith("VmRSS")][0].split()[1])
+    need(rss <= 32, f"{rss} KiB")
+
+
+# ---- state ----
+
+@test("a box whose init is killed is stopped, and start revives it")
+def _(w):
+    w.box()
+    w.sh("box", "echo kept > /workspace/file")
+    os.kill(w.pid("box"), signal.SIGKILL)
+    need(wait_for(lambda: w("inspect", "-f", "{{.State.Running}}", "box").stdout == "false\n"), "it says that it runs")
+    r = w("exec", "box", "true")
+    need(r.returncode == 1 and "is not running" in r.stderr, r)
+    same(w("start", "box").returncode, 0)
+    same(w.sh("box", "cat /workspace/file").stdout, "kept\n")
+
+
+@test("a paused box runs nothing, and goes on where it was")
+def _(w):
+    w.box()
+    p = w.start("exec", "box", "sh", "-c", "echo up; for i in 1 2 3 4 5 6 7 8; do sleep 0.05; done; echo end", stdout=subprocess.PIPE)
+    p.stdout.readline()
+    same(w("pause", "box").returncode, 0)
+    time.sleep(0.8)
+    same(p.poll(), None, "it went on")
+    need("is paused" in w("exec", "box", "true").stderr, "exec in a paused box")
+    same(w("unpause", "box").returncode, 0)
+    same(p.wait(10), 0)
+    p.stdout.close()
+
+
+@test("the main command's end is the box's end, with its status and its log")
+def _(w):
+    w.box("box", command=("sh", "-c", "echo to the log; sleep 0.3; exit 5"))
+    need(wait_for(lambda: w("inspect", "-f", "{{.State.Running}}", "box").stdout == "false\n"), "it runs on")
+    same(w("inspect", "-f", "{{.State.ExitCode}}", "box").stdout, "5\n")
+    same(w("logs", "box").stdout, "to the log\n")
+
+
+@test("a main command that cannot be run is told at the start, and nothing is left of it")
+def _(w):
+    same(w(*w.words("box", command=("no-such-program",))).returncode, 0)
+    r = w("start", "box")
+    need(r.returncode != 0 and "no-such-program" in r.stderr, r)
+    same(w("inspect", "-f", "{{.State.Running}}", "box").stdout, "false\n")
+    same(w("rm", "box").returncode, 0)
+
+
+@test("memory beyond the limit ends, and is told")
+def _(w):
+    w.box("box", "--memory", "64m")
+    r = w("exec", "box", "python3", "-c", "x = bytearray(300 << 20)\nfor i in range(0, len(x), 4096): x[i] = 1\nprint('had it')")
+    need("had it" not in r.stdout and r.returncode != 0, r)
+
+
+@test("a removed box is gone: processes, folder, name, cgroups")
+def _(w):
+    w.box()
+    box_id = w("inspect", "-f", "{{.Id}}", "box").stdout.strip()
+    p = w.start("exec", "box", "sleep", "78881")
+    need(wait_for(lambda: processes("sleep 78881")), "it did not start")
+    same(w("rm", "-f", "box").returncode, 0)
+    need(p.wait(10) != 0, "a killed command ended well")
+    need(gone("sleep 78881"), "its command lives on")
+    same((os.listdir(os.path.join(w.data, "boxes")), os.listdir(os.path.join(w.data, "names"))), ([], []))
+    r = subprocess.run(["find", "/sys/fs/cgroup", "-name", f"*{box_id[:12]}*"], capture_output=True, text=True)
+    same(r.stdout, "")
+
+
+# ---- races and crashes ----
+
+@test("of many creates of one name one wins")
+def _(w):
+    ps = [w.start(*w.words("one"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(8)]
+    ends = [(p.communicate()[0], p.returncode) for p in ps]
+    same(sorted(rc for _, rc in ends), [0] + [125] * 7)
+    same(len(os.listdir(os.path.join(w.data, "boxes"))), 1)
+
+
+@test("many starts and removals of one box at once end in one of the two")
+def _(w):
+    for _ in range(3):
+        same(w(*w.words("race")).returncode, 0)
+        ps = [w.start(verb, *flags, "race", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+              for verb, flags in (("start", ()), ("rm", ("-f",)), ("start", ()), ("rm", ("-f",)))]
+        for p in ps:
+            p.wait(30)
+        same(os.listdir(os.path.join(w.data, "boxes")), [])
+
+
+def strace_works(w):
+    if not shutil.which("strace"):
+        raise Skip("strace is not installed: 'make test' installs it")
+    r = subprocess.run(["strace", "-qq", "-o", "/dev/null", "-e", "inject=getpid:signal=KILL:when=1", "true"], capture_output=True)
+    if r.returncode not in (0, -9, 137):
+        raise Skip(f"strace cannot trace here: {r.stderr.decode().strip()[:80]}")
+
+
+def inits():
+    return set(processes("^clawden-init"))
+
+
+def crash(w, words, before, after):
+    """Kills the command at its 1st, 2nd, ... system call until it is through. `after` must hold each time."""
+    step, n, others = (1, 0, inits())
+    while True:
+        before()
+        r = subprocess.run(["strace", "-qq", "-o", "/dev/null", "-e", f"inject=all:signal=KILL:when={step}", w.docker, *words],
+                           env=w.env, cwd=w.ws, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        killed = r.returncode in (-9, 137)
+        after(step)
+        n += 1
+        if not killed:
+            break
+        step += 1 if ARGS.full else 1 + step // 12
+    need(n > 15, f"only {n} steps")
+    need(wait_for(lambda: inits() <= others), f"inits left behind: {inits() - others}")
+
+
+@test("what a killed create left is swept by a later one")
+def _(w):
+    w.box()
+    old = os.path.join(w.data, "boxes", "tmp-" + "0" * 64)
+    os.mkdir(old)
+    open(os.path.join(old, "lock"), "w").close()
+    os.utime(old, (1, 1))
+    nameless = os.path.join(w.data, "boxes", "1" * 64)
+    shutil.copytree(os.path.join(w.data, "boxes", w("inspect", "-f", "{{.Id}}", "box").stdout.strip()), nameless,
+                    ignore=lambda d, names: [n for n in names if n.endswith(".sock")])
+    same(w(*w.words("other")).returncode, 0)
+    same((os.path.exists(old), os.path.exists(nameless)), (False, False))
+
+
+def nothing_left(w, step):
+    w("rm", "-f", "crash")
+    w(*w.words("sweeper"))
+    w("rm", "-f", "sweeper")
+    left = os.listdir(os.path.join(w.data, "boxes")), os.listdir(os.path.join(w.data, "names"))
+    # What has no id or no lock could be just being made: it is swept when it is ten seconds old.
+    left = ([d for d in left[0] if not d.startswith("tmp-") and os.path.exists(os.path.join(w.data, "boxes", d, "lock"))], left[1])
+    same(left, ([], []), f"after a kill at system call {step}")
+
+
+@test("SIGKILL at each step of create leaves a whole box or nothing")
+def _(w):
+    strace_works(w)
+
+    def after(step):
+        if w("inspect", "crash").returncode == 0:
+            same(w("start", "crash").returncode, 0, f"start of a box made by a create that was killed at {step}")
+        nothing_left(w, step)
+    crash(w, w.words("crash"), lambda: None, after)
+
+
+@test("SIGKILL at each step of start leaves a box that runs or can be started")
+def _(w):
+    strace_works(w)
+
+    def after(step):
+        same(w("start", "crash").returncode, 0, f"start after a start that was killed at {step}")
+        same(w.sh("crash", "echo fine").stdout, "fine\n", f"after a kill at {step}")
+        nothing_left(w, step)
+    crash(w, ["start", "crash"], lambda: w(*w.words("crash")), after)
+
+
+@test("SIGKILL at each step of exec leaves the box as it was")
+def _(w):
+    strace_works(w)
+    w.box("crash")
+    base = w.inside("crash")
+    crash(w, ["exec", "crash", "sh", "-c", "sleep 0.01; echo x"], lambda: None,
+          lambda step: same(w.sh("crash", "echo fine").stdout, "fine\n", f"after a kill at {step}"))
+    need(wait_for(lambda: w.inside("crash") <= base), f"{w.inside('crash')} processes, {base} before")
+
+
+@test("SIGKILL at each step of rm leaves nothing for the next rm")
+def _(w):
+    strace_works(w)
+
+    def before():
+        w(*w.words("crash"))
+        same(w("start", "crash").returncode, 0)
+    crash(w, ["rm", "-f", "crash"], before, lambda step: nothing_left(w, step))
+
+
+def main():
+    global ARGS
+    a = argparse.ArgumentParser()
+    a.add_argument("--bin", default=os.path.join(HERE, "../../build/bin"))
+    a.add_argument("--only", default="")
+    a.add_argument("--label", default=default_label())
+    a.add_argument("--full", action="store_true", help="the crash tests take every system call, not some")
+    ARGS = a.parse_args()
+    return run("LIVE", World, ARGS.only, ARGS.label)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
