@@ -415,7 +415,8 @@ static void follow(struct run *run, struct error *err)
     }
     if (run->killed && !run->over) /* the command's own last word may be there already */
         run->res->status = SIGKILL;
-    if (run->box->live && !run->killed) {
+    /* Ended by itself, it may leave something running; ended by us, it may not. */
+    if (run->box->live && !run->killed && !run->res->signal) {
         carry_the_rest(run, err);
         return;
     }
