@@ -572,6 +572,79 @@ static void check_request(const struct shape *s)
 }
 TEST_EVERY(test_request, check_request)
 
+/* ---- live boxes ---- */
+
+static void make_live(const struct shape *s, bool writable)
+{
+    static const struct box_place places[] = {
+        {.target = "/workspace", .source = "/home/me/project", .fd = -1, .is_dir = true},
+        {.target = "/workspace/skills",
+         .source = "/srv/skills",
+         .fd = -1,
+         .is_dir = true,
+         .read_only = true},
+        {.target = "/workspace/tmp", .fd = -1, .bytes = 1 << 20, .mode = 01777}};
+    struct box_spec spec = make_spec(s);
+    struct error err;
+
+    spec.live = true;
+    spec.workspace_path = NULL;
+    spec.places = places;
+    spec.n_places = COUNT(places);
+    spec.writable_root = writable;
+    spec.rw_fd = 5;
+    make_facts(s);
+    CHECK_OK(plan_make(&spec, &facts, &plan, &err), err);
+}
+
+static void check_live(const struct shape *s)
+{
+    const uint64_t kept = s->ids == IDS_RANGE ? 0x1e0 : 0; /* KILL, SETGID, SETUID, SETPCAP */
+    int caps, landlock;
+
+    if (s->root == ROOT_HOST_RO)
+        return;
+    make_live(s, false);
+    caps = first_of(OP_CAPS);
+    landlock = first_of(OP_LANDLOCK);
+    CHECK(count_of(OP_DIE_WITH_PARENT) == 0, "%s: it dies with its maker", shape_name);
+    CHECK(plan.steps[caps].u == kept, "%s: keeps capabilities %llx", shape_name,
+          (unsigned long long)plan.steps[caps].u);
+    CHECK(plan.steps[first_of(OP_BOUNDING_SET)].u == kept, "%s: the bounding set", shape_name);
+    CHECK((landlock >= 0) == (s->landlock >= 2), "%s: Landlock", shape_name);
+    if (landlock >= 0)
+        CHECK(landlock > first_of(OP_NO_NEW_PRIVS) && landlock < first_of(OP_SECCOMP),
+              "%s: Landlock comes at step %d", shape_name, landlock);
+    CHECK(first_of(OP_SEAL) > last_of(OP_ATTACH), "%s: something is mounted on a sealed root",
+          shape_name);
+    CHECK(plan.n_writable == 2, "%s: %zu places can be written", shape_name, plan.n_writable);
+    CHECK(find_path(OP_ATTACH, "workspace") < find_path(OP_ATTACH, "workspace/skills"),
+          "%s: the inner mount comes first", shape_name);
+}
+
+static void test_live(void **state)
+{
+    (void)state;
+    for_every_shape(check_live);
+}
+
+/* An image's names may be links to anywhere: nothing is made in its /dev but on a mount of ours. */
+static void test_writable_image(void **state)
+{
+    static const struct shape s = {.root = ROOT_DIR, .landlock = 7};
+
+    (void)state;
+    make_live(&s, true);
+    assert_int_equal(count_of(OP_ROOT_OVERLAY), 1);
+    assert_int_equal(count_of(OP_SEAL), 0);
+    assert_false(plan.belts & 1u << BELT_READ_ONLY_ROOT);
+    assert_true(find_path(OP_SCRATCH, "dev") > first_of(OP_ROOT_OVERLAY));
+    for (size_t i = 0; i < plan.n_steps; i++)
+        if (plan.steps[i].op == OP_FILE && strncmp(plan.steps[i].a, "dev/", 4) == 0)
+            CHECK((int)i > find_path(OP_SCRATCH, "dev"), "'%s' is made in the image's own /dev",
+                  plan.steps[i].a);
+}
+
 static void fill_entries(size_t n)
 {
     facts.n_entries = 0;
@@ -587,15 +660,21 @@ static void fill_entries(size_t n)
 static void test_too_long(void **state)
 {
     static const struct shape s = {.root = ROOT_DIR, .joins = 3, .landlock = 7};
+    static struct box_place places[LIMIT_PLACES];
+    static char target[512];
     struct box_spec spec = make_spec(&s);
     struct error err;
 
     (void)state;
     make_facts(&s);
     fill_entries(LIMIT_ROOT_ENTRIES);
-    facts.n_masks = COUNT(facts.masks); /* more than proc_names has */
-    for (size_t i = 0; i < facts.n_masks; i++)
-        facts.masks[i] = "proc/kcore";
+    memset(target, 'x', sizeof(target) - 1); /* files, each in a folder with a long name */
+    memcpy(target, "/", 1);
+    memcpy(target + sizeof(target) - 4, "/f", 3);
+    for (size_t i = 0; i < LIMIT_PLACES; i++)
+        places[i] = (struct box_place){.target = target, .source = "/s", .fd = -1};
+    spec.places = places;
+    spec.n_places = LIMIT_PLACES;
     CHECK_ERR(plan_make(&spec, &facts, &plan, &err), err, ERR_TOO_LARGE, "plan of the box");
     assert_true(plan.n_steps <= LIMIT_STEPS);
     make(&s); /* a plan that failed is made anew */
@@ -783,6 +862,12 @@ int main(int argc, char **argv)
         CLAIM("the root is sealed after the workspace is in it, and nothing is made after that",
               test_seal),
         CLAIM("stages follow one another", test_stages),
+        CLAIM(
+            "a live box outlives its maker, keeps what it needs to change users, and mounts outer "
+            "before inner",
+            test_live),
+        CLAIM("in an image that may be changed nothing is made by a name that it chose",
+              test_writable_image),
         CLAIM("the cgroup is joined before its namespace is made", test_cgroups),
         CLAIM("a plan never maps host id 0", test_ids),
         CLAIM("everything but a writable workspace is read-only and pinned to its inode",
