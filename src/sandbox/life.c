@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "config/config.h"
 #include "engine/native/watch.h"
 #include "image/image.h"
 #include "sandbox/boxes.h"
@@ -366,6 +367,7 @@ static int launch(const struct box_record *r, const struct image *image,
                                                .uid = r->uid,
                                                .gid = r->gid,
                                                .limits = r->limits,
+                                               .multi_tenant = config_is_on(CONFIG_MULTI_TENANT),
                                                .live = true,
                                                .listener = listener,
                                                .hold_fd = image ? image->hold_fd : -1},
@@ -385,6 +387,12 @@ int life_begin(const struct box_record *r, struct hold *h, struct error *err)
 
     if (h->was_started) /* groups of the last time, if nobody was there to remove them */
         (void)engine_native.end(NULL, &h->last.live, &none);
+    if (!r->image_id[0] && config_is_on(CONFIG_MULTI_TENANT))
+        return error_set(
+            err, ERR_DENIED,
+            "multi-tenant mode: box '%s' has no image but the host's own system folders; "
+            "build one: clawden image build sandbox",
+            r->name);
     e = open_image(r, &image, err);
     if (e >= 0)
         e = receipt_box("box.start", r, err);

@@ -8,6 +8,16 @@
 #include "base/log.h"
 #include "cmd/clawden/clawden.h"
 
+/* `clawden ps …` is `docker ps …`. */
+int cmd_ps(int argc, char **argv)
+{
+    char *words[64] = {(char *)"docker"};
+
+    for (int i = 0; i < argc && i < 62; i++)
+        words[1 + i] = argv[i];
+    return cmd_docker(argc + 1, words);
+}
+
 /* Becomes libexec/clawden/bin/docker of the folder that our own bin stands in. */
 int cmd_docker(int argc, char **argv)
 {

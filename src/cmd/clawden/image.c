@@ -24,6 +24,8 @@ static void usage(void)
          "  clawden image import SOURCE [--name NAME]   a folder, a tar, an OCI layout or a saved "
          "image\n"
          "  clawden image pull REGISTRY/NAME[:TAG]      from a registry, over HTTPS\n"
+         "  clawden image build RECIPE                  from Debian packages, without Docker: see "
+         "its --help\n"
          "  clawden image list [--json]                 those that are here, newest first\n"
          "  clawden image inspect IMAGE [--json]        one of them: user, environment, layers, "
          "root\n"
@@ -350,8 +352,9 @@ static int get(int argc, char **argv)
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
-} verbs[] = {{"import", get}, {"pull", get},  {"list", list},      {"ls", list},
-             {"rm", rm},      {"remove", rm}, {"inspect", inspect}};
+} verbs[] = {{"import", get}, {"pull", get},       {"build", cmd_image_build},
+             {"list", list},  {"ls", list},        {"rm", rm},
+             {"remove", rm},  {"inspect", inspect}};
 
 int cmd_image(int argc, char **argv)
 {
@@ -364,7 +367,8 @@ int cmd_image(int argc, char **argv)
     for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
         if (strcmp(verb, verbs[i].name) != 0)
             continue;
-        if (argc > 2 && strcmp(argv[2], "--help") == 0 && verbs[i].run != get) {
+        if (argc > 2 && strcmp(argv[2], "--help") == 0 && verbs[i].run != get &&
+            verbs[i].run != cmd_image_build) {
             usage();
             return 0;
         }

@@ -14,8 +14,11 @@ static const struct {
 } verbs[] = {
     {"doctor", cmd_doctor,
      "what this machine can do for this user, what is missing, and how to mend it"},
-    {"image", cmd_image, "root file systems for boxes: import, pull, list, inspect, rm"},
+    {"image", cmd_image, "root file systems for boxes: import, pull, build, list, inspect, rm"},
     {"docker", cmd_docker, "the drop-in docker: boxes that stay, by docker's words"},
+    {"openclaw", cmd_openclaw, "put OpenClaw's tools into boxes: setup, and its undoing"},
+    {"ps", cmd_ps, "the boxes of this user"},
+    {"config", cmd_config, "every setting, its value here, and where that came from"},
     {"audit", cmd_audit, "what ran: the record, followed live or verified"},
 };
 enum { N_VERBS = sizeof(verbs) / sizeof(*verbs) };

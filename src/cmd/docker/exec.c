@@ -14,6 +14,7 @@
 #include "cmd/docker/docker.h"
 #include "cmd/docker/env.h"
 #include "cmd/docker/flags.h"
+#include "cmd/docker/native_fs.h"
 #include "cmd/docker/outcome.h"
 #include "sandbox/sandbox.h"
 
@@ -189,6 +190,7 @@ int cmd_exec(int argc, char **argv)
                       .words_end_flags = true,
                       .argc = argc,
                       .argv = argv};
+    autofree char **native = NULL;
     struct words w = {0};
     int status;
 
@@ -199,6 +201,10 @@ int cmd_exec(int argc, char **argv)
         status = 1;
     } else {
         w.exec.argv = f.words + 1;
+        if (native_fs_match(w.exec.argv, &native)) {
+            w.exec.argv = native;
+            w.exec.program = native_fs_program(&w.exec.program_bytes);
+        }
         status = run(f.words[0], &w);
     }
     env_done(&w.files);

@@ -14,9 +14,9 @@
 #include "base/units.h"
 #include "cmd/docker/docker.h"
 #include "cmd/docker/flags.h"
+#include "config/config.h"
 #include "image/image.h"
 
-static const char served[] = "openclaw-sandbox:bookworm-slim";
 #define SERVED_NOTE "not in the store: served from the host's own system folders"
 
 /* The client's default image is there on every machine: the host's own programs take its place. */
@@ -27,7 +27,8 @@ static bool is_served(const char *ref)
     for (size_t i = 0; i < sizeof(before) / sizeof(*before); i++) {
         size_t n = strlen(before[i]);
 
-        if (strncmp(ref, before[i], n) == 0 && strcmp(ref + n, served) == 0)
+        if (strncmp(ref, before[i], n) == 0 &&
+            strcmp(ref + n, config_text(CONFIG_BOX_IMAGE, NULL)) == 0)
             return true;
     }
     return false;
@@ -92,7 +93,7 @@ static void put_image(struct buf *b, const struct image *image)
 
 static void put_served(struct buf *b)
 {
-    char *const tags[] = {(char *)served, NULL};
+    char *const tags[] = {(char *)config_text(CONFIG_BOX_IMAGE, NULL), NULL};
 
     buf_puts(b, "{");
     buf_json_str(b, "Id", "");

@@ -8,13 +8,11 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "cmd/docker/docker.h"
+#include "config/config.h"
 #include "image/image.h"
 #include "sandbox/sandbox.h"
 
-#define DEFAULT_MEMORY (1ull << 30)
-#define DEFAULT_PIDS   256
-#define DEFAULT_TMP    (500ull << 20)
-#define DEFAULT_PATH   "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define DEFAULT_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* "name:latest", as docker writes a name without a tag. */
 static const char *with_tag(const char *ref, char *text, size_t size)
@@ -110,21 +108,21 @@ static bool check_memory(const struct request *q)
     return true;
 }
 
-static void add_tmp(struct request *q)
+static void add_tmp(struct request *q, uint64_t bytes)
 {
     struct box_record *r = q->record;
 
+    r->limits.tmp_bytes = bytes;
     for (size_t i = 0; i < r->n_mounts; i++)
         if (r->mounts[i].kind == BOX_TMPFS && strcmp(r->mounts[i].target, "/tmp") == 0 &&
             r->mounts[i].bytes == 0)
-            r->mounts[i].bytes = DEFAULT_TMP;
+            r->mounts[i].bytes = bytes;
     if (q->has_tmp)
         return;
     r->mounts = realloc(r->mounts, (r->n_mounts + 1) * sizeof(*r->mounts));
     if (!r->mounts)
         abort();
-    r->mounts[r->n_mounts] =
-        (struct box_mount){.kind = BOX_TMPFS, .bytes = DEFAULT_TMP, .implied = true};
+    r->mounts[r->n_mounts] = (struct box_mount){.kind = BOX_TMPFS, .bytes = bytes, .implied = true};
     strings_set(&r->mounts[r->n_mounts].target, "/tmp");
     r->n_mounts++;
 }
@@ -145,6 +143,27 @@ static void note_differences(struct request *q)
         strings_add(&q->notes, "--publish is recorded; nothing is forwarded in this version");
     if (r->dns)
         strings_add(&q->notes, "--dns is recorded; a box without network asks nobody");
+}
+
+/* What users keep asking for and docker does not give: limits for a box that names none. */
+static bool set_limits(struct request *q)
+{
+    struct box_limits *l = &q->record->limits;
+    uint64_t memory, pids, tmp;
+    struct error err;
+
+    if (config_number(CONFIG_BOX_MEMORY, &memory, &err) < 0 ||
+        config_number(CONFIG_BOX_PIDS, &pids, &err) < 0 ||
+        config_number(CONFIG_BOX_TMP, &tmp, &err) < 0) {
+        (void)say_refused("%s", err.msg);
+        return false;
+    }
+    if (!q->has_memory)
+        l->memory_bytes = memory;
+    if (!q->has_pids)
+        l->pids = (uint32_t)pids;
+    add_tmp(q, tmp);
+    return true;
 }
 
 bool request_finish(struct request *q)
@@ -172,11 +191,6 @@ bool request_finish(struct request *q)
         strings_set(&r->user, image->user);
     if (!r->network)
         strings_set(&r->network, "bridge");
-    if (!q->has_memory)
-        r->limits.memory_bytes = DEFAULT_MEMORY;
-    if (!q->has_pids)
-        r->limits.pids = DEFAULT_PIDS;
-    add_tmp(q);
     note_differences(q);
-    return true;
+    return set_limits(q);
 }

@@ -407,7 +407,9 @@ int config_synthesize(const char *diff_id, const char *path, struct buf *ret, st
                "{\"architecture\":\"%s\",\"config\":%s,\"os\":\"linux\",\"rootfs\":{\"diff_ids\":["
                "\"sha256:%s\"],\"type\":\"layers\"}}",
                machine_architecture(), given, diff_id);
-    return ret->failed ? error_set(err, ERR_TOO_LARGE, "--config '%.200s': too large", path) : 0;
+    return ret->failed
+               ? error_set(err, ERR_TOO_LARGE, "--config '%.200s': too large", path ? path : "")
+               : 0;
 }
 
 static void put_words(struct buf *b, const char *key, const json_t *list)

@@ -334,6 +334,16 @@ static int import_root(struct work *w, int fd, bool is_folder, struct error *err
 
 /* ---- the verb ---- */
 
+/* What brings a config of its own keeps it: the digests are of it. */
+static int refuse_config(const struct work *w, struct error *err)
+{
+    return w->o->config ? error_set(err, ERR_INVALID,
+                                    "--config '%.200s': the source has a config of its own; "
+                                    "leave the option out",
+                                    w->o->config)
+                        : 0;
+}
+
 static int import_tar(struct work *w, int fd, struct error *err)
 {
     cleanup_(source_done) struct source s = {.dir = -1};
@@ -342,7 +352,9 @@ static int import_tar(struct work *w, int fd, struct error *err)
 
     if (r < 0 || kind == TAR_ROOT)
         return r < 0 ? r : import_root(w, fd, false, err);
-    r = members_read(w, fd, &s.members, err);
+    r = refuse_config(w, err);
+    if (r >= 0)
+        r = members_read(w, fd, &s.members, err);
     if (r < 0)
         return r;
     return kind == TAR_OCI ? import_layout(w, &s, err) : import_saved(w, &s, err);
@@ -355,6 +367,8 @@ static int import_folder(struct work *w, int fd, struct error *err)
 
     if (fstatat(fd, "oci-layout", &st, AT_SYMLINK_NOFOLLOW) < 0)
         return import_root(w, fd, true, err);
+    if (refuse_config(w, err) < 0)
+        return -(int)err->code;
     s.dir = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     return s.dir < 0 ? error_sys(err, -errno, "open the layout") : import_layout(w, &s, err);
 }
