@@ -119,6 +119,16 @@ int sandbox_pause(const struct box_record *r, bool pause, struct error *err);
 /* -ERR_DENIED if it runs and force is not given. Workspaces and other binds are never touched. */
 int sandbox_remove(const struct box_record *r, bool force, struct error *err);
 
+/* Which boxes go: idle or old (0: no such rule), never one that runs a command (C38). */
+struct sandbox_prune {
+    int64_t idle_usec, age_usec;
+    bool dry_run;
+    void (*on_prune)(void *arg, const struct box_record *r, const char *why);
+    void *arg;
+};
+
+int sandbox_prune(const struct sandbox_prune *p, struct error *err);
+
 struct sandbox_exec {
     char *const *argv;
     char *const *env;           /* NAME=VALUE on top of the box's own, or NULL */

@@ -339,6 +339,51 @@ def _(w):
     same(r.stdout, "")
 
 
+@test("prune takes idle and old boxes, never one that runs a command, and leaves workspaces alone")
+def _(w):
+    def prune(*words):
+        return subprocess.run([os.path.join(os.path.abspath(ARGS.bin), "clawden"), "prune", *words], env=w.env, capture_output=True, text=True)
+    w.box("idle")
+    w.box("busy")
+    w.sh("idle", "echo kept > /workspace/file")
+    p = w.start("exec", "busy", "sleep", "78882")
+    need(wait_for(lambda: processes("sleep 78882")), "it did not start")
+    boxes = os.path.join(w.data, "boxes")
+    for d in os.listdir(boxes):
+        os.utime(os.path.join(boxes, d, "lock"), (1, 1))
+    same(prune("--idle", "0", "--age", "0").stdout, "")
+    need("would remove" in prune("--dry-run").stdout, "a dry run")
+    need(" idle (idle)" in prune().stdout, "the idle box")
+    same(w("ps", "-a", "--format", "{{.Names}}").stdout, "busy\n")
+    same(os.listdir(w.ws), ["file"])
+    p.kill()
+    p.wait()
+    same(prune("--idle", "bad").returncode, 2)
+
+
+@test("clawden ps, config and openclaw setup do what they say, and setup is undone")
+def _(w):
+    def clawden(*words, **kw):
+        return subprocess.run([os.path.join(os.path.abspath(ARGS.bin), "clawden"), *words], env=dict(w.env, **kw), capture_output=True, text=True)
+    w.box("shown")
+    need("shown" in clawden("ps").stdout, clawden("ps"))
+    config = json.loads(clawden("config", "--json", CLAWDEN_BOX_PIDS="99").stdout)
+    same((config["box.pids"]["value"], config["box.pids"]["from"]), ("99", "CLAWDEN_BOX_PIDS"))
+    place = os.path.join(w.top, "bin")
+    os.mkdir(place)
+    r = clawden("openclaw", "setup", "--dir", place)
+    same(r.returncode, 0, r.stderr)
+    link = os.path.join(place, "docker")
+    same(subprocess.run([link, "version", "--format", "{{.Client.Version}}"], env=w.env, capture_output=True).returncode, 0)
+    same(clawden("openclaw", "setup", "--dir", place).returncode, 0, "twice is once")
+    same(clawden("openclaw", "setup", "--undo").returncode, 0)
+    same(os.listdir(place), [])
+    open(link, "w").close()
+    r = clawden("openclaw", "setup", "--dir", place)
+    need("is there already and stays" in r.stdout and "OPENCLAW_PATH_BOOTSTRAPPED=1" in r.stdout, r)
+    same(os.path.islink(link), False)
+
+
 # ---- races and crashes ----
 
 @test("of many creates of one name one wins")

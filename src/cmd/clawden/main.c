@@ -18,6 +18,7 @@ static const struct {
     {"docker", cmd_docker, "the drop-in docker: boxes that stay, by docker's words"},
     {"openclaw", cmd_openclaw, "put OpenClaw's tools into boxes: setup, and its undoing"},
     {"ps", cmd_ps, "the boxes of this user"},
+    {"prune", cmd_prune, "remove boxes that are idle or old"},
     {"config", cmd_config, "every setting, its value here, and where that came from"},
     {"audit", cmd_audit, "what ran: the record, followed live or verified"},
 };
