@@ -21,21 +21,11 @@ import tarfile
 import tempfile
 import time
 
+from tap import Skip, default_label, need, run, same, test, wait_for
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 IMAGE = "openclaw-sandbox:bookworm-slim"
 ID = r"[0-9a-f]{64}"
-TESTS = []
-
-
-def test(claim):
-    def add(fn):
-        TESTS.append((claim, fn))
-        return fn
-    return add
-
-
-class Skip(Exception):
-    pass
 
 
 class World:
@@ -93,15 +83,6 @@ class World:
         return path
 
 
-def need(cond, msg):
-    if not cond:
-        raise AssertionError(msg)
-
-
-def same(got, want, what=""):
-    need(got == want, f"{what}: got {got!r}, want {want!r}")
-
-
 def matches(text, pattern):
     return re.fullmatch(pattern, text, re.S) is not None
 
@@ -110,15 +91,6 @@ def check(r, rc, out=r".*", err=r".*", what=""):
     same(r.returncode, rc, f"{what} exit status ({r.stdout!r} {r.stderr!r})")
     need(matches(r.stdout, out), f"{what} stdout {r.stdout!r} is not {out!r}")
     need(matches(r.stderr, err), f"{what} stderr {r.stderr!r} is not {err!r}")
-
-
-def wait_for(fn, seconds=10):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if fn():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def alive(marker):
@@ -660,26 +632,9 @@ def main():
     a = argparse.ArgumentParser()
     a.add_argument("--docker", default=os.path.join(HERE, "../../build/libexec/clawden/bin/docker"))
     a.add_argument("--only", default="")
-    a.add_argument("--label", default="root" if os.getuid() == 0 else "user")
+    a.add_argument("--label", default=default_label())
     args = a.parse_args()
-    todo = [(c, f) for c, f in TESTS if args.only in c]
-    print(f"1..{len(todo)}", flush=True)
-    bad = 0
-    for n, (claim, fn) in enumerate(todo, 1):
-        w = World(os.path.abspath(args.docker))
-        os.umask(0o022)
-        try:
-            fn(w)
-            print(f"ok {n} - DOCKER {claim} ({args.label})", flush=True)
-        except Skip as e:
-            print(f"ok {n} - DOCKER {claim} ({args.label}) # SKIP {e}", flush=True)
-        except Exception as e:  # a failing test must not hide the others
-            bad += 1
-            text = f"{type(e).__name__}: {e}"[:1500].replace("\n", "\n#   ")
-            print(f"not ok {n} - DOCKER {claim} ({args.label})\n#   {text}", flush=True)
-        finally:
-            w.close()
-    return 1 if bad else 0
+    return run("DOCKER", lambda: World(os.path.abspath(args.docker)), args.only, args.label)
 
 
 if __name__ == "__main__":

@@ -24,19 +24,9 @@ import tempfile
 import termios
 import time
 
+from tap import Skip, default_label, need, run, same, test, wait_for
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-TESTS = []
-
-
-def test(claim):
-    def add(fn):
-        TESTS.append((claim, fn))
-        return fn
-    return add
-
-
-class Skip(Exception):
-    pass
 
 
 class World:
@@ -78,15 +68,6 @@ class World:
     def audit(self):
         with open(os.path.join(self.env["CLAWDEN_DATA_DIR"], "logs/audit.jsonl")) as f:
             return [json.loads(line) for line in f]
-
-
-def need(cond, msg):
-    if not cond:
-        raise AssertionError(msg)
-
-
-def same(got, want, what=""):
-    need(got == want, f"{what}: got {got!r}, want {want!r}")
 
 
 def refused(r, code, *words):
@@ -674,15 +655,6 @@ def slot_env():
     return {"CLAWDEN_NO_SPAWNER": "0"}
 
 
-def wait_for(fn, seconds=10):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if fn():
-            return True
-        time.sleep(0.05)
-    return False
-
-
 def from_slot(w, *args):
     r = w.run("--json", "--quiet", *args, "--", "true", env=slot_env())
     same(r.returncode, 0, r.stderr)
@@ -779,26 +751,9 @@ def main():
     a = argparse.ArgumentParser()
     a.add_argument("--bin", default=os.path.join(HERE, "../../build/bin"))
     a.add_argument("--only", default="")
-    a.add_argument("--label", default="root" if os.getuid() == 0 else "user")
+    a.add_argument("--label", default=default_label())
     args = a.parse_args()
-    todo = [(c, f) for c, f in TESTS if args.only in c]
-    print(f"1..{len(todo)}", flush=True)
-    bad = 0
-    for n, (claim, fn) in enumerate(todo, 1):
-        w = World(os.path.abspath(args.bin))
-        os.umask(0o022)
-        try:
-            fn(w)
-            print(f"ok {n} - FLOW {claim} ({args.label})", flush=True)
-        except Skip as e:
-            print(f"ok {n} - FLOW {claim} ({args.label}) # SKIP {e}", flush=True)
-        except Exception as e:  # a failing test must not hide the others
-            bad += 1
-            text = f"{type(e).__name__}: {e}"[:1500].replace("\n", "\n#   ")
-            print(f"not ok {n} - FLOW {claim} ({args.label})\n#   {text}", flush=True)
-        finally:
-            w.close()
-    return 1 if bad else 0
+    return run("FLOW", lambda: World(os.path.abspath(args.bin)), args.only, args.label)
 
 
 if __name__ == "__main__":

@@ -32,22 +32,12 @@ import tempfile
 import threading
 import time
 
+from tap import Skip, default_label, need, run, same, test
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-TESTS = []
 ROOT = os.getuid() == 0
 ARCH = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 OCI = "application/vnd.oci.image."
-
-
-def test(claim):
-    def add(fn):
-        TESTS.append((claim, fn))
-        return fn
-    return add
-
-
-class Skip(Exception):
-    pass
 
 
 class World:
@@ -127,15 +117,6 @@ class World:
     def safe(self):
         with open(os.path.join(self.canary, "file")) as f:
             same((os.listdir(self.canary), f.read()), (["file"], "untouched"), "the canary")
-
-
-def need(cond, msg):
-    if not cond:
-        raise AssertionError(msg)
-
-
-def same(got, want, what=""):
-    need(got == want, f"{what}: got {got!r}, want {want!r}")
 
 
 def refused(w, source, *words, args=(), **kw):
@@ -1387,26 +1368,9 @@ def main():
     a = argparse.ArgumentParser()
     a.add_argument("--bin", default=os.path.join(HERE, "../../build/bin"))
     a.add_argument("--only", default="")
-    a.add_argument("--label", default="root" if ROOT else "user")
+    a.add_argument("--label", default=default_label())
     args = a.parse_args()
-    os.umask(0o022)
-    todo = [(c, f) for c, f in TESTS if args.only in c]
-    print(f"1..{len(todo)}", flush=True)
-    bad = 0
-    for n, (claim, fn) in enumerate(todo, 1):
-        w = World(os.path.abspath(args.bin))
-        try:
-            fn(w)
-            print(f"ok {n} - IMAGE {claim} ({args.label})", flush=True)
-        except Skip as e:
-            print(f"ok {n} - IMAGE {claim} ({args.label}) # SKIP {e}", flush=True)
-        except Exception as e:  # a failing test must not hide the others
-            bad += 1
-            text = f"{type(e).__name__}: {e}"[:1500].replace("\n", "\n#   ")
-            print(f"not ok {n} - IMAGE {claim} ({args.label})\n#   {text}", flush=True)
-        finally:
-            w.close()
-    return 1 if bad else 0
+    return run("IMAGE", lambda: World(os.path.abspath(args.bin)), args.only, args.label)
 
 
 if __name__ == "__main__":
