@@ -44,6 +44,11 @@ static const struct {
     {"crun-bundles", TEXT, offsetof(struct bench, crun_bundles)},
     {"docker", TEXT, offsetof(struct bench, docker)},
     {"docker-image", TEXT, offsetof(struct bench, docker_image)},
+    {"dropin", TEXT, offsetof(struct bench, dropin)},
+    {"box", TEXT, offsetof(struct bench, box)},
+    {"nsenter", TEXT, offsetof(struct bench, nsenter)},
+    {"crun-box", TEXT, offsetof(struct bench, crun_box)},
+    {"docker-box", TEXT, offsetof(struct bench, docker_box)},
     {"python", TEXT, offsetof(struct bench, python)},
     {"facts", TEXT, offsetof(struct bench, facts)},
     {"json", TEXT, offsetof(struct bench, json)},
@@ -76,7 +81,7 @@ static void set_option(struct bench *b, size_t i, char *value)
 
 static int parse_options(struct bench *b, int argc, char **argv)
 {
-    struct option table[ARRAY_LEN(options) + 2] = {0};
+    struct option table[ARRAY_LEN(options) + 3] = {0};
     int c, index;
 
     for (size_t i = 0; i < ARRAY_LEN(options); i++)
@@ -84,11 +89,15 @@ static int parse_options(struct bench *b, int argc, char **argv)
             (struct option){.name = options[i].name, .has_arg = required_argument, .val = 'o'};
     table[ARRAY_LEN(options)] =
         (struct option){.name = "skipped", .has_arg = required_argument, .val = 's'};
+    table[ARRAY_LEN(options) + 1] =
+        (struct option){.name = "failed", .has_arg = required_argument, .val = 'f'};
     while ((c = getopt_long(argc, argv, "", table, &index)) != -1) {
         if (c == 'o')
             set_option(b, (size_t)index, optarg);
         else if (c == 's')
             note(b, "skipped %s", optarg);
+        else if (c == 'f')
+            fail(b, "FAILED %s", optarg);
         else
             return -EINVAL;
     }
@@ -110,6 +119,18 @@ static void read_load(char *buf, size_t size)
     for (int words = 0; *buf; buf++) /* the three averages */
         if (*buf == ' ' && ++words == 3)
             *buf = '\0';
+}
+
+static void note_load(struct bench *b)
+{
+    double start = strtod(b->load_start, NULL), end = strtod(b->load_end, NULL);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (start > (double)cores || end > (double)cores)
+        note(b,
+             "more work than the %ld processors: medians hold waiting for a turn, of which whoever "
+             "passes through several processes meets more; the p10s are nearer to the price",
+             cores);
 }
 
 static void run_parts(struct bench *b)
@@ -145,6 +166,7 @@ int main(int argc, char **argv)
     if (stopped)
         return 130;
     read_load(b.load_end, sizeof(b.load_end));
+    note_load(&b);
     report(&b);
     return b.failed ? 1 : 0;
 }

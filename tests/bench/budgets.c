@@ -79,6 +79,87 @@ static void judge_rate(struct bench *b)
                    "%.0f/s: %.2f of bare, %.1f x bwrap, through the program", warm, x, y);
 }
 
+/* The same of the p10s, which other work on the machine moves least. */
+static double low_ratio(struct bench *b, enum launcher launcher)
+{
+    struct bench_case *c = case_find(b, launcher, PAYLOAD_TRUE),
+                      *bare = case_find(b, LAUNCH_BARE, PAYLOAD_TRUE);
+
+    return c ? ratio(samples_quantile(&c->s, 0.1), samples_quantile(&bare->s, 0.1)) : 0;
+}
+
+static void judge_times(struct bench *b, enum launcher launcher, const char *what,
+                        const char *limit, double times)
+{
+    double p50 = case_median(b, launcher, PAYLOAD_TRUE),
+           over = case_median(b, launcher, PAYLOAD_T0) - case_median(b, LAUNCH_BARE, PAYLOAD_T0);
+    double x = ratio(p50, case_median(b, LAUNCH_BARE, PAYLOAD_TRUE)), low = low_ratio(b, launcher);
+
+    if (!p50)
+        add_budget(b, what, limit, UNMEASURED, "it did not run");
+    else if (case_median(b, launcher, PAYLOAD_T0) > 0)
+        add_budget(b, what, limit, verdict(x <= times), "%.2f x bare (p10: %.2f), t0 +%.0f us", x,
+                   low, over);
+    else
+        add_budget(b, what, limit, verdict(x <= times), "%.2f x bare (p10: %.2f)", x, low);
+}
+
+static void judge_tail(struct bench *b)
+{
+    static const char what[] = "same, p99", limit[] = "<= 2 x bare's p99";
+    struct bench_case *live = case_find(b, LAUNCH_LIVE, PAYLOAD_TRUE),
+                      *bare = case_find(b, LAUNCH_BARE, PAYLOAD_TRUE);
+    double x = live ? ratio(samples_quantile(&live->s, 0.99), samples_quantile(&bare->s, 0.99)) : 0;
+
+    if (!x)
+        add_budget(b, what, limit, UNMEASURED, "it did not run");
+    else
+        add_budget(b, what, limit, verdict(x <= 2), "%.2f x bare's p99 (%zu runs)", x, live->s.n);
+}
+
+static void judge_dropin(struct bench *b)
+{
+    static const char what[] = "docker exec drop-in", limit[] = "<= 2.5 x bare, >= 35 x Docker's";
+    double p50 = case_median(b, LAUNCH_DROPIN_EXEC, PAYLOAD_TRUE),
+           docker = case_median(b, LAUNCH_DOCKER_EXEC, PAYLOAD_TRUE);
+    double x = ratio(p50, case_median(b, LAUNCH_BARE, PAYLOAD_TRUE)), y = ratio(docker, p50),
+           low = low_ratio(b, LAUNCH_DROPIN_EXEC);
+
+    if (!p50)
+        add_budget(b, what, limit, UNMEASURED, "it did not run");
+    else if (!docker)
+        add_budget(b, what, limit, verdict(x <= 2.5),
+                   "%.2f x bare (p10: %.2f); no Docker to compare with", x, low);
+    else
+        add_budget(b, what, limit, verdict(x <= 2.5 && y >= 35),
+                   "%.2f x bare (p10: %.2f), %.0f x faster than Docker's", x, low, y);
+}
+
+static void judge_idle(struct bench *b)
+{
+    const struct idle *m = &b->idle;
+
+    if (!m->measured) {
+        add_budget(b, "idle live box", "<= 360 KiB, init <= 16 KiB", UNMEASURED,
+                   "the boxes did not come up");
+        return;
+    }
+    add_budget(b, "idle live box, its folder included", "<= 360 KiB",
+               verdict(idle_box_kib(m) <= 360), "%.0f KiB", idle_box_kib(m));
+    if (m->init_rss >= 0)
+        add_budget(b, "init of a live box", "<= 16 KiB", verdict(m->init_rss <= 16),
+                   "%.0f KiB resident", m->init_rss);
+}
+
+static void judge_live(struct bench *b)
+{
+    judge_times(b, LAUNCH_LIVE, "command in a live box, by library", "<= 1.3 x bare", 1.3);
+    judge_times(b, LAUNCH_LIVE_CAPTURED, "same, output captured", "<= 1.45 x bare", 1.45);
+    judge_tail(b);
+    judge_dropin(b);
+    judge_idle(b);
+}
+
 static void judge_memory(struct bench *b)
 {
     const struct memory *m = &b->memory;
@@ -118,8 +199,7 @@ static void judge_scale(struct bench *b)
 
 void budgets_judge(struct bench *b)
 {
-    static const char *const elsewhere[] = {"command in a live box", "docker exec drop-in",
-                                            "gateway: read, requests", "unmodified OpenClaw",
+    static const char *const elsewhere[] = {"gateway: read, requests", "unmodified OpenClaw",
                                             "egress relay"};
 
     judge_slot(b, LAUNCH_WARM, "one-shot box from a ready slot", "<= 1.5 x bare, t0 +300 us", 1.5,
@@ -132,6 +212,7 @@ void budgets_judge(struct bench *b)
                   "<= 4.0 x bare, <= 0.7 x bwrap", 4.0, 0.7);
     judge_rate(b);
     judge_memory(b);
+    judge_live(b);
     judge_scale(b);
     for (size_t i = 0; i < ARRAY_LEN(elsewhere); i++)
         add_budget(b, elsewhere[i], "ANCHORS 1", UNMEASURED, "not part of this benchmark");

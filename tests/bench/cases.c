@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STRIDE_SLOW = 4, STRIDE_DOCKER = 24 };
+enum { STRIDE_SLOW = 4, STRIDE_DOCKER = 24, REPEATS = 4 };
 
 static const char *const payload_names[] = {"true", "t0", "python3 -c pass", ""};
 static const char *const launcher_names[] = {"bare vfork+exec",
@@ -15,7 +15,16 @@ static const char *const launcher_names[] = {"bare vfork+exec",
                                              "clawden-sandbox --no-spawner",
                                              "bwrap",
                                              "crun run",
-                                             "docker run"};
+                                             "docker run",
+                                             "bare vfork+exec, captured",
+                                             "live box, library",
+                                             "live box, library, captured",
+                                             "drop-in docker --version (own start)",
+                                             "drop-in docker exec",
+                                             "drop-in docker create+start+rm -f",
+                                             "nsenter into the live box",
+                                             "crun exec",
+                                             "docker exec"};
 
 const char *launcher_name(enum launcher launcher)
 {
@@ -37,19 +46,50 @@ double case_median(struct bench *b, enum launcher launcher, enum payload payload
     return c ? samples_quantile(&c->s, 0.5) : 0;
 }
 
-static void add_case(struct bench *b, enum launcher launcher, enum payload payload,
-                     char *const *before, char *const *command)
+static unsigned stride_of(enum launcher launcher, enum payload payload)
+{
+    switch (launcher) {
+    case LAUNCH_DOCKER:
+    case LAUNCH_DOCKER_EXEC:
+        return STRIDE_DOCKER;
+    case LAUNCH_CRUN:
+    case LAUNCH_CRUN_EXEC:
+    case LAUNCH_DROPIN_LIFE:
+        return STRIDE_SLOW;
+    default:
+        return payload == PAYLOAD_PYTHON ? STRIDE_SLOW : 1;
+    }
+}
+
+/* Those whose p99 is judged run more than once in a round. */
+static unsigned repeats_of(enum launcher launcher, enum payload payload)
+{
+    bool judged =
+        launcher == LAUNCH_BARE || launcher == LAUNCH_LIVE || launcher == LAUNCH_LIVE_CAPTURED;
+
+    return judged && payload == PAYLOAD_TRUE ? REPEATS : 1;
+}
+
+static double run_program(struct bench *b, const struct bench_case *c)
+{
+    (void)b;
+    return command_time(c->argv);
+}
+
+struct bench_case *case_add(struct bench *b, enum launcher launcher, enum payload payload,
+                            char *const *before, char *const *command)
 {
     struct bench_case *c = &b->cases[b->n_cases++];
 
     c->launcher = launcher;
     c->payload = payload;
     c->argv = words_join(before, command);
-    c->every = launcher == LAUNCH_DOCKER                              ? STRIDE_DOCKER
-               : launcher == LAUNCH_CRUN || payload == PAYLOAD_PYTHON ? STRIDE_SLOW
-                                                                      : 1;
+    c->run = run_program;
+    c->every = stride_of(launcher, payload);
+    c->repeats = repeats_of(launcher, payload);
     (void)snprintf(c->name, sizeof(c->name), "%s%s%s", launcher_names[launcher],
                    payload == PAYLOAD_NONE ? "" : ": ", payload_names[payload]);
+    return c;
 }
 
 static void add_crun(struct bench *b, enum payload payload)
@@ -61,7 +101,7 @@ static void add_crun(struct bench *b, enum payload payload)
         asprintf(&bundle, "%s/%s", b->crun_bundles, bundles[payload]) < 0)
         abort();
     char *before[] = {(char *)b->crun, "--root", root, "run", "-b", bundle, "clawden-bench", NULL};
-    add_case(b, LAUNCH_CRUN, payload, before, (char *[]){NULL});
+    case_add(b, LAUNCH_CRUN, payload, before, (char *[]){NULL});
 }
 
 static void add_payload(struct bench *b, enum payload payload, char *const *command)
@@ -87,24 +127,26 @@ static void add_payload(struct bench *b, enum payload payload, char *const *comm
                       (char *)b->docker_image,
                       NULL};
 
-    add_case(b, LAUNCH_BARE, payload, nothing, command);
-    add_case(b, LAUNCH_WARM, payload, warm, command);
-    add_case(b, LAUNCH_WARM_FRESH_NET, payload, fresh, command);
-    add_case(b, LAUNCH_IN_PLACE, payload, in_place, command);
+    case_add(b, LAUNCH_BARE, payload, nothing, command);
+    case_add(b, LAUNCH_WARM, payload, warm, command);
+    case_add(b, LAUNCH_WARM_FRESH_NET, payload, fresh, command);
+    case_add(b, LAUNCH_IN_PLACE, payload, in_place, command);
     if (b->bwrap)
-        add_case(b, LAUNCH_BWRAP, payload, bwrap, command);
+        case_add(b, LAUNCH_BWRAP, payload, bwrap, command);
     if (b->crun)
         add_crun(b, payload);
     if (b->docker && payload != PAYLOAD_PYTHON) /* the image that `run` makes has no python */
-        add_case(b, LAUNCH_DOCKER, payload, docker,
+        case_add(b, LAUNCH_DOCKER, payload, docker,
                  payload == PAYLOAD_T0 ? (char *[]){"/t0", NULL} : command);
+    live_cases_make(b, payload, command);
 }
 
 void cases_make(struct bench *b)
 {
     char *ours[] = {(char *)b->sandbox, "--version", NULL};
 
-    add_case(b, LAUNCH_VERSION, PAYLOAD_NONE, ours, (char *[]){NULL});
+    case_add(b, LAUNCH_VERSION, PAYLOAD_NONE, ours, (char *[]){NULL});
+    live_cases_make(b, PAYLOAD_NONE, (char *[]){NULL});
     add_payload(b, PAYLOAD_TRUE, (char *[]){"/bin/true", NULL});
     add_payload(b, PAYLOAD_T0, (char *[]){b->t0, NULL});
     if (b->python)
@@ -124,34 +166,46 @@ static void warm_up_spawner(struct bench *b)
 /* Runs each once to see that it works and to fill caches; drops the ones that do not. */
 static void check_cases(struct bench *b)
 {
-    for (size_t i = 0; i < b->n_cases && !stopped; i++)
-        if (command_time(b->cases[i].argv) < 0 && command_time(b->cases[i].argv) < 0 && !stopped) {
-            b->cases[i].failures = 2;
-            b->cases[i].every = 0;
-            fail(b, "FAILED %s: %s", b->cases[i].name, failure_take());
+    for (size_t i = 0; i < b->n_cases && !stopped; i++) {
+        struct bench_case *c = &b->cases[i];
+
+        if (c->run(b, c) < 0 && c->run(b, c) < 0 && !stopped) {
+            c->failures = 2;
+            c->every = 0;
+            fail(b, "FAILED %s: %s", c->name, failure_take());
         }
+    }
 }
 
-static void run_round(struct bench *b, unsigned long round)
+/* Indices of the cases, each as often as it is to run, in random order; how many. */
+static size_t shuffle(const struct bench *b, size_t *order)
 {
-    size_t order[ARRAY_LEN(b->cases)];
+    size_t n = 0;
 
     for (size_t i = 0; i < b->n_cases; i++)
-        order[i] = i;
-    for (size_t i = b->n_cases - 1; i > 0; i--) {
+        for (unsigned k = 0; k < b->cases[i].repeats; k++)
+            order[n++] = i;
+    for (size_t i = n - 1; i > 0; i--) {
         size_t j = (size_t)rand() % (i + 1), other = order[j];
 
         order[j] = order[i];
         order[i] = other;
     }
-    for (size_t i = 0; i < b->n_cases && !stopped; i++) {
+    return n;
+}
+
+static void run_round(struct bench *b, unsigned long round)
+{
+    size_t order[ARRAY_LEN(b->cases) * REPEATS], n = shuffle(b, order);
+
+    for (size_t i = 0; i < n && !stopped; i++) {
         struct bench_case *c = &b->cases[order[i]];
         double t;
 
         if (!c->every || (round + order[i]) % c->every)
             continue;
         settle();
-        t = command_time(c->argv);
+        t = c->run(b, c);
         if (t >= 0)
             samples_add(&c->s, t);
         else
@@ -183,6 +237,7 @@ void cases_run(struct bench *b)
 
     progress_begin(b, "latency, all cases interleaved");
     warm_up_spawner(b);
+    live_find(b);
     check_cases(b);
     began = now_usec();
     for (unsigned long round = 0; !stopped; round++) {

@@ -65,7 +65,7 @@ double samples_quantile(struct samples *s, double q)
 
 static int stderr_file = -1;
 static off_t stderr_seen;
-static int bad_status; /* of the last command that did not end well, as from waitpid */
+static int bad_status; /* of the last command that did not end well, as from waitpid; < 0: none */
 
 char **words_join(char *const *first, char *const *second)
 {
@@ -111,12 +111,31 @@ int stdio_part(struct bench *b)
     return 0;
 }
 
+void failure_status(int status)
+{
+    bad_status = status;
+}
+
+void failure_text(const char *text)
+{
+    bad_status = -1;
+    (void)dprintf(stderr_file, "%s\n", text);
+}
+
+static int print_status(char *text, size_t size)
+{
+    if (bad_status < 0)
+        return 0;
+    if (WIFSIGNALED(bad_status))
+        return snprintf(text, size, "signal %d: ", WTERMSIG(bad_status));
+    return snprintf(text, size, "exit %d: ", WEXITSTATUS(bad_status));
+}
+
 const char *failure_take(void)
 {
     static char text[320];
     off_t end = lseek(stderr_file, 0, SEEK_END), from = stderr_seen;
-    int len = snprintf(text, sizeof(text), WIFSIGNALED(bad_status) ? "signal %d: " : "exit %d: ",
-                       WIFSIGNALED(bad_status) ? WTERMSIG(bad_status) : WEXITSTATUS(bad_status));
+    int len = print_status(text, sizeof(text));
     off_t room = (off_t)sizeof(text) - len - 1;
     ssize_t n;
 
@@ -144,7 +163,7 @@ pid_t command_start(char *const *argv, int out_fd, int json_fd)
     _exit(127);
 }
 
-static bool ended_well(pid_t pid)
+bool command_wait(pid_t pid)
 {
     int status;
 
@@ -159,15 +178,39 @@ static bool ended_well(pid_t pid)
     return false;
 }
 
+void command_reap(void)
+{
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+}
+
 double command_time(char *const *argv)
 {
     double start = now_usec();
-    bool ok = ended_well(command_start(argv, -1, -1));
+    bool ok = command_wait(command_start(argv, -1, -1));
     double end = now_usec();
 
-    /* We are a subreaper: take what a sandbox left behind, outside the measured time. */
-    while (waitpid(-1, NULL, WNOHANG) > 0)
+    command_reap(); /* outside the measured time */
+    return ok ? end - start : -1;
+}
+
+double command_time_captured(char *const *argv)
+{
+    double start = now_usec(), end;
+    char text[4096];
+    int fds[2];
+    pid_t pid;
+    bool ok;
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -1;
+    pid = command_start(argv, fds[1], -1);
+    (void)close(fds[1]);
+    while (read(fds[0], text, sizeof(text)) > 0)
         ;
+    ok = command_wait(pid);
+    (void)close(fds[0]);
+    end = now_usec();
     return ok ? end - start : -1;
 }
 
@@ -179,7 +222,7 @@ int command_from_slot(char *const *argv)
     int fds[2] = {-1, -1}, r = -1;
     ssize_t n;
 
-    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) == 0 && ended_well(command_start(all, -1, fds[1]))) {
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) == 0 && command_wait(command_start(all, -1, fds[1]))) {
         n = read(fds[0], text, sizeof(text) - 1); /* one object, far smaller than a pipe */
         text[n > 0 ? n : 0] = '\0';
         r = strstr(text, "\"from_slot\":true") != NULL;

@@ -19,11 +19,6 @@
 
 enum { AT_ONCE = 4, READY_TIMEOUT_MS = 10000, END_TIMEOUT_MS = 5000 };
 
-struct meminfo {
-    double available, kernel; /* KiB */
-    double parts[MEMORY_PARTS];
-};
-
 const char *const memory_part_names[MEMORY_PARTS] = {"SUnreclaim", "SReclaimable", "KernelStack",
                                                      "PageTables", "Percpu",       "Shmem"};
 
@@ -54,9 +49,7 @@ static struct meminfo meminfo_read(void)
     return m;
 }
 
-/* Waits until the kernel's memory has stopped moving (namespaces end late), at most three seconds.
- */
-static struct meminfo meminfo_settled(void)
+struct meminfo meminfo_settled(void)
 {
     struct meminfo last = meminfo_read(), next = last;
 
@@ -157,18 +150,27 @@ static double proc_kib(pid_t pid, const char *file, const char *key)
     return kib;
 }
 
-static bool is_init(int pid)
+void process_name(pid_t pid, char *name, size_t size)
 {
-    char path[64], text[32] = "";
+    char path[64];
+    size_t n = 0;
     FILE *f;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+    (void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
     f = fopen(path, "re");
     if (f) {
-        (void)!fread(text, 1, sizeof(text) - 1, f);
+        n = fread(name, 1, size - 1, f);
         (void)fclose(f);
     }
-    return strcmp(text, "clawden-init") == 0;
+    name[n] = '\0'; /* the words that follow have their own end */
+}
+
+bool is_init(pid_t pid)
+{
+    char name[32];
+
+    process_name(pid, name, sizeof(name));
+    return strcmp(name, "clawden-init") == 0;
 }
 
 /* The box's PID 1 is a child of the wrapper; the other one is its sweeper. */
@@ -188,7 +190,7 @@ static pid_t box_init(pid_t wrapper)
     return found ? pid : 0;
 }
 
-static double mean_kib(const pid_t *pids, size_t n, const char *file, const char *key)
+double mean_kib(const pid_t *pids, size_t n, const char *file, const char *key)
 {
     double sum = 0;
 
@@ -200,6 +202,13 @@ static double mean_kib(const pid_t *pids, size_t n, const char *file, const char
         sum += kib;
     }
     return sum / (double)n;
+}
+
+double mean_own_kib(const pid_t *pids, size_t n)
+{
+    double pss = mean_kib(pids, n, "smaps_rollup", "Pss");
+
+    return pss < 0 ? mean_kib(pids, n, "status", "RssAnon") : pss;
 }
 
 /* ---- the measurement ---- */
@@ -223,10 +232,7 @@ static void inspect_boxes(struct memory *m, const struct herd *h, pid_t *inits)
 {
     for (size_t i = 0; i < h->n; i++)
         inits[i] = box_init(h->pids[i]);
-    m->wrapper_pss = mean_kib(h->pids, h->n, "smaps_rollup", "Pss");
-    if (m->wrapper_pss <
-        0) /* not ours to look into; the shared text is next to nothing of it anyway */
-        m->wrapper_pss = mean_kib(h->pids, h->n, "status", "RssAnon");
+    m->wrapper_pss = mean_own_kib(h->pids, h->n);
     m->init_rss = mean_kib(inits, h->n, "status", "VmRSS");
     m->init_pss = mean_kib(inits, h->n, "smaps_rollup", "Pss");
 }
@@ -254,6 +260,8 @@ static bool measure_boxes(struct bench *b, struct memory *m)
     with = meminfo_settled();
     if (ok)
         inspect_boxes(m, &h, inits);
+    if (ok && b->dropin && !stopped)
+        idle_run(b);
     began = now_usec();
     herd_end(&h);
     m->ended_per_second = (double)h.n * 1e6 / (now_usec() - began);

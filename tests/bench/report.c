@@ -155,6 +155,33 @@ static void print_memory(struct bench *b, const struct page *p)
         p, (row){"clawden-sandbox, waiting", "-", number(m->wrapper_pss >= 0, 0, m->wrapper_pss)});
 }
 
+static void print_idle(struct bench *b, const struct page *p)
+{
+    const struct idle *m = &b->idle;
+    char title[128];
+
+    if (!m->measured)
+        return;
+    (void)snprintf(
+        title, sizeof(title),
+        "Memory of %u idle live boxes, KiB each; made %.0f/s, ended %.0f/s, %u left over", m->boxes,
+        m->made_per_second, m->ended_per_second, m->left_over);
+    print_heading(p, title, (row){"what", "kernel's", "MemAvail."});
+    print_row(p, (row){"created, not started: its folder", number(true, 0, m->folder), "-"});
+    print_row(p, (row){"started", number(true, 0, m->kernel), number(true, 0, m->available)});
+    print_row(p, (row){"started, with the pages of init and keeper",
+                       number(true, 0, idle_box_kib(m)), number(true, 0, m->available)});
+    (void)fprintf(p->f, "%skernel memory of a started one:", p->markdown ? "\n" : "");
+    for (size_t i = 0; i < MEMORY_PARTS; i++)
+        (void)fprintf(p->f, "%s %s %.0f", i ? "," : "", memory_part_names[i], m->parts[i]);
+    (void)fprintf(p->f,
+                  "; its init: RSS %s, PSS %s; %u keepers (limits that the kernel does not "
+                  "keep), pages of one: %s\n",
+                  number(m->init_rss >= 0, 0, m->init_rss),
+                  number(m->init_pss >= 0, 0, m->init_pss), m->keepers,
+                  number(m->keepers > 0, 0, m->keeper));
+}
+
 static void print_scale(struct bench *b, const struct page *p)
 {
     if (!b->n_comparisons)
@@ -201,6 +228,7 @@ static void print_page(struct bench *b, const struct page *p)
     print_cases(b, p);
     print_rates(b, p);
     print_memory(b, p);
+    print_idle(b, p);
     print_scale(b, p);
     print_budgets(b, p);
     print_notes(b, p);
@@ -250,10 +278,32 @@ static void json_facts(struct bench *b, FILE *to)
     (void)fputs("},\n", to);
 }
 
-static void json_results(struct bench *b, FILE *f)
+static void json_memory(struct bench *b, FILE *f)
 {
     const struct memory *m = &b->memory;
+    const struct idle *i = &b->idle;
 
+    (void)fprintf(f,
+                  "],\n\"memory_kib\": {\"measured\": %s, \"boxes\": %u, \"box_alone\": %.1f, "
+                  "\"kernel\": %.1f, "
+                  "\"available\": %.1f, \"plain\": %.1f, \"wrapper_pss\": %.1f, \"init_rss\": "
+                  "%.1f, \"init_pss\": %.1f, "
+                  "\"made_per_second\": %.1f, \"ended_per_second\": %.1f},\n",
+                  m->measured ? "true" : "false", m->boxes, memory_box_kib(m), m->kernel,
+                  m->available, m->plain, m->wrapper_pss, m->init_rss, m->init_pss,
+                  m->made_per_second, m->ended_per_second);
+    (void)fprintf(f,
+                  "\"live_kib\": {\"measured\": %s, \"boxes\": %u, \"box\": %.1f, \"folder\": "
+                  "%.1f, \"kernel\": %.1f, \"available\": %.1f, \"init_rss\": %.1f, "
+                  "\"init_pss\": %.1f, \"made_per_second\": %.1f, \"ended_per_second\": %.1f, "
+                  "\"keepers\": %u, \"keeper\": %.1f, \"left_over\": %u},\n",
+                  i->measured ? "true" : "false", i->boxes, idle_box_kib(i), i->folder, i->kernel,
+                  i->available, i->init_rss, i->init_pss, i->made_per_second, i->ended_per_second,
+                  i->keepers, i->keeper, i->left_over);
+}
+
+static void json_results(struct bench *b, FILE *f)
+{
     (void)fputs("\"cases_usec\": [", f);
     for (size_t i = 0; i < b->n_cases; i++) {
         struct samples *s = &b->cases[i].s;
@@ -271,15 +321,8 @@ static void json_results(struct bench *b, FILE *f)
             f, "%s{\"case\": \"%s\", \"per_second\": %.1f, \"probes\": %u, \"from_slot\": %u}",
             comma(i), launcher_name(b->rates[i].launcher), b->rates[i].per_second,
             b->rates[i].probes, b->rates[i].from_slot);
-    (void)fprintf(f,
-                  "],\n\"memory_kib\": {\"measured\": %s, \"boxes\": %u, \"box_alone\": %.1f, "
-                  "\"kernel\": %.1f, "
-                  "\"available\": %.1f, \"plain\": %.1f, \"wrapper_pss\": %.1f, \"init_rss\": "
-                  "%.1f, \"init_pss\": %.1f, "
-                  "\"made_per_second\": %.1f, \"ended_per_second\": %.1f},\n\"scale\": [",
-                  m->measured ? "true" : "false", m->boxes, memory_box_kib(m), m->kernel,
-                  m->available, m->plain, m->wrapper_pss, m->init_rss, m->init_pss,
-                  m->made_per_second, m->ended_per_second);
+    json_memory(b, f);
+    (void)fputs("\"scale\": [", f);
     for (size_t i = 0; i < b->n_comparisons; i++) {
         struct comparison *c = &b->comparisons[i];
 

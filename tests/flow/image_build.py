@@ -146,6 +146,35 @@ def _(w):
     same(w.leftovers(), [], "left")
 
 
+@test("import --config: what a plain root says of itself; what is no such config is refused and leaves no image")
+def _(w):
+    root = os.path.join(w.top, "plain")
+    os.makedirs(root + "/etc")
+    with open(root + "/etc/passwd", "w") as f:
+        f.write("me:x:1234:5678::/:/bin/sh\n")
+    path = os.path.join(w.top, "config.json")
+
+    def take(text, source=root):
+        with open(path, "w") as f:
+            f.write(text)
+        return w.clawden("image", "import", source, "--name", "plain:1", "--config", path, "--progress=none")
+
+    for text, words in (("{", path), ("[1]", "not a JSON object"), ('{"User": "nobody-here"}', "nobody-here"), ('{"Cmd": "sh"}', "Cmd"),
+                        ('{"User": "me", "User": "you"}', path), ('{"WorkingDir": "a"} {"x": 1}', path)):
+        r = take(text)
+        need(r.returncode == 1 and words in r.stderr, f"{text}: {r.returncode} {r.stderr}")
+        same(json.loads(w.clawden("image", "list", "--json").stdout), [], f"images after {text}")
+    r = take('{"User": "me", "Cmd": ["a", "b"], "Labels": {"k": "v"}, "ExposedPorts": {"80/tcp": {}}, "Env": ["A=1"], "WorkingDir": "/w"}')
+    same(r.returncode, 0, r.stderr)
+    i = json.loads(w.clawden("image", "inspect", "plain:1", "--json").stdout)
+    same((i["uid"], i["gid"], i["cmd"], i["labels"], i["ports"], i["env"], i["workdir"]),
+         (1234, 5678, ["a", "b"], {"k": "v"}, ["80/tcp"], ["A=1"], "/w"))
+    with open(root + "/oci-layout", "w") as f:
+        f.write("{}")
+    r = take("{}")
+    need(r.returncode == 1 and "config of its own" in r.stderr, r.stderr)
+
+
 # ---- sandbox ----
 
 @test("sandbox is made: one line per step, no terminal control, nothing left but the cache")
@@ -210,6 +239,17 @@ def _(w):
     need(m and m.group(1) == m.group(2) and int(m.group(1)) > 100, r.stderr)
     same(w.image("git", "--version", image="own:2").returncode, 0)
     same(w.leftovers(), [], "left")
+
+
+@test("a build under a name that is taken: the former image goes, if nothing else needs it")
+def _(w):
+    w.made()
+    images = lambda: json.loads(w.clawden("image", "list", "--json").stdout)  # noqa: E731
+    before = images()
+    r = w.build("sandbox")
+    same(r.returncode, 0, r.stderr)
+    after = images()
+    same((len(after), [i["names"] for i in after if not i["names"]]), (len(before), []), "images")
 
 
 # ---- interruptions ----

@@ -249,7 +249,7 @@ def _(w):
     before = look()
 
     def hundred():
-        for _ in range(250):
+        for _ in range(ARGS.commands // 4):
             r = w("exec", "box", "true")
             if r.returncode:
                 bad.append(r)
@@ -506,6 +506,7 @@ def main():
     a.add_argument("--bin", default=os.path.join(HERE, "../../build/bin"))
     a.add_argument("--only", default="")
     a.add_argument("--label", default=default_label())
+    a.add_argument("--commands", type=int, default=1000, help="how many leave nothing behind")
     a.add_argument("--full", action="store_true", help="the crash tests take every system call, not some")
     ARGS = a.parse_args()
     return run("LIVE", World, ARGS.only, ARGS.label)

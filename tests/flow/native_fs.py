@@ -91,7 +91,8 @@ def scripts():
 
 
 def look_for_scripts():
-    top = os.environ.get("OPENCLAW_DIR") or os.path.expanduser("~/.cache/clawden-openclaw-client")
+    top = os.environ.get("OPENCLAW_DIR") or os.environ.get("CLAWDEN_OPENCLAW_DIR") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "clawden-openclaw-client")
     dist = os.path.join(top, "node_modules/openclaw/dist")
     if not os.path.isdir(dist):
         return "the OpenClaw client is not installed (OPENCLAW_DIR)"
