@@ -64,3 +64,14 @@
 #define LIMIT_BOX_RECORD (8u << 20)  /* box.json: mostly its environment and labels */
 #define LIMIT_BOX_LOG    (16u << 20) /* output kept of a main command; then the older half goes */
 #define LIMIT_REAPERS_FREE 32u      /* processes of init's own that a pids limit does not count */
+
+/* clawden-fs, which works in a box under the box's own limits. */
+#define LIMIT_FS_MESSAGE  (64u << 10)  /* one line about two paths, every byte escaped */
+#define LIMIT_FS_CHUNK    (64u << 10)  /* bytes of a file moved at once */
+#define LIMIT_FS_ENTRIES  (32u << 10)  /* bytes of a folder read at once */
+#define LIMIT_FS_NAMES    (64u << 20)  /* names in one folder: the client takes 100 MiB of output */
+#define LIMIT_FS_MANIFEST (256u << 20) /* a folder moved between mounts: a million files */
+#define LIMIT_FS_DEPTH    1000u        /* folders in folders: a descriptor each, 1024 are usual */
+#define LIMIT_FS_LINKS    1024u        /* links in one path: the kernel follows 40, readlink more */
+#define LIMIT_FS_REST     (64u << 10)  /* what is left of a path while its links are put in */
+#define LIMIT_FS_TRIES    128u         /* temporary names, before somebody is doing it on purpose */

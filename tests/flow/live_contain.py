@@ -19,7 +19,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 from tap import Skip, default_label, gone, need, processes, run, same, test, wait_for
@@ -68,6 +67,14 @@ class World:
     def folder(self, name):
         path = os.path.join(self.top, name)
         os.mkdir(path)
+        if ROOT:
+            os.chown(path, 1000, 1000)
+        return path
+
+    def file(self, path, text=""):
+        path = os.path.join(self.top, path)
+        with open(path, "w") as f:
+            f.write(text)
         if ROOT:
             os.chown(path, 1000, 1000)
         return path
@@ -150,9 +157,9 @@ for pid in (1, os.getppid()):
     for f in secret:
         if os.path.lexists(f'/proc/{pid}/{f}'):
             say(f'{pid}/{f}', attempt(lambda: open(f'/proc/{pid}/{f}', 'rb', buffering=0).read(1)))
-    for link in ['exe', 'root', 'cwd', 'ns/user', 'ns/mnt', 'ns/pid', 'ns/net', 'fd/3', 'fd/0']:
+    for link in ['exe', 'root', 'cwd', 'ns/user', 'ns/mnt', 'ns/pid', 'ns/net', 'fd/0']:
         say(f'{pid}/{link}', attempt(os.readlink, f'/proc/{pid}/{link}'))
-    say(f'{pid}/fd', attempt(os.listdir, f'/proc/{pid}/fd'))
+    say(f'{pid}/fd/0 opened', attempt(os.open, f'/proc/{pid}/fd/0', os.O_RDONLY))
     say(f'{pid}/map_files', attempt(os.listdir, f'/proc/{pid}/map_files'))
     say(f'{pid}/root/', attempt(os.listdir, f'/proc/{pid}/root/'))
 """
@@ -372,12 +379,10 @@ def _(w):
     same(w.left(box, "python3", "-c", code, marker=82004), [])
 
 
-@test("what keeps forking away from the walk through /proc is caught, also while it is being paused")
-def _(w):
-    box = w.box("box", "--pids-limit", "48")
-    beat = os.path.join(w.ws, "beat")
+def fleeing(w, box, seconds):
+    """A command whose processes live for one fork each; a byte of /workspace/beat is one of them."""
     code = ("import os, time\n"
-            "end = time.time() + 12\n"
+            f"end = time.time() + {seconds}\n"
             "f = os.open('/workspace/beat', os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o666)\n"
             "for i in range(8):\n"
             "    if os.fork() == 0:\n"
@@ -388,27 +393,51 @@ def _(w):
             "                if os.fork(): os._exit(0)\n"
             "            except OSError: pass\n"
             "        os._exit(0)\n"
-            "print('up', flush=True)\ntime.sleep(12)")
+            f"print('up', flush=True)\ntime.sleep({seconds})")
     p = w.start("exec", box, "python3", "-c", code, stdout=subprocess.PIPE)
     p.stdout.readline()
+    p.stdout.close()
     time.sleep(0.3)
-    same(w("pause", box).returncode, 0)
-    time.sleep(0.2)
-    size = os.path.getsize(beat)
-    time.sleep(0.5)
-    same(os.path.getsize(beat), size, "it goes on in a paused box")
-    same(w("unpause", box).returncode, 0)
+    need(beats(w) > 50, f"only {beats(w)} forks: the probe does not flee")
+    return p
+
+
+def beats(w):
+    return os.path.getsize(os.path.join(w.ws, "beat"))
+
+
+@test("what keeps forking away from the walk through /proc is caught when its client is gone")
+def _(w):
+    box = w.box("box", "--pids-limit", "48")
+    p = fleeing(w, box, 12)
     p.kill()
     p.wait()
-    p.stdout.close()
-    need(size > 50, f"only {size} forks: the probe does not flee")
 
     def still():
-        before = os.path.getsize(beat)
+        before = beats(w)
         time.sleep(0.3)
-        return os.path.getsize(beat) == before
-    need(wait_for(still, 6), "it goes on without its client")
+        return beats(w) == before
+    need(wait_for(still, 6), "it goes on")
     same(w.sh(box, "echo fine").stdout, "fine\n")
+
+
+# FINDING: life.c sandbox_pause() walks five times (PAUSE_ROUNDS) and does not look whether something still runs.
+@test("what keeps forking away from the walk through /proc does nothing in a paused box")
+def _(w):
+    box = w.box("box", "--pids-limit", "48")
+    p = fleeing(w, box, 12)
+    try:
+        for n in range(12):
+            same(w("pause", box).returncode, 0)
+            time.sleep(0.1)
+            before = beats(w)
+            time.sleep(0.15)
+            same(beats(w), before, f"forks in a paused box, pause {n}")
+            same(w("unpause", box).returncode, 0)
+            time.sleep(0.05)
+    finally:
+        p.kill()
+        p.wait()
 
 
 @test("of a box that is removed while it forks nothing is left")
@@ -508,9 +537,10 @@ for d in ('/workspace', '/tmp', '/dev/shm', '/run'):
 def _(w):
     for uid in users(w):
         got = w.py(w.box(f"box{uid}", uid=uid), r"""
-for flag in (0x10000000, 0x20000, 0x40000000, 0x20000000, 0x08000000, 0x04000000, 0x02000000, 0x80):
+for flag in (0x10000000, 0x20000, 0x40000000, 0x20000000, 0x08000000, 0x04000000, 0x02000000):
     say(f'unshare {flag:x}', sc(272, flag))
     say(f'clone {flag:x}', sc(56, flag | 17, 0, 0, 0, 0))
+say('unshare time', sc(272, 0x80))
 for n in os.listdir('/proc/self/ns'):
     say(f'setns {n}', (lambda fd: sc(308, fd, 0))(os.open(f'/proc/self/ns/{n}', os.O_RDONLY)))
 say('mount', sc(165, b'none', b'/tmp', b'tmpfs', 0, 0))
@@ -593,11 +623,8 @@ for f in ('/etc/passwd', '/usr/bin/env', '/dev/null'):
 
 @test("a read-only bind in the writable workspace stays as it is")
 def _(w):
-    inner, note = w.folder("inner"), os.path.join(w.top, "note")
-    for path in (os.path.join(inner, "f"), note):
-        with open(path, "w") as f:
-            f.write("kept")
-        os.chmod(path, 0o666)
+    inner, note = w.folder("inner"), w.file("note", "kept")
+    w.file("inner/f", "kept")
     for uid in users(w):
         got = w.py(w.box(f"box{uid}", "-v", f"{inner}:/workspace/in/ner:ro", "-v", f"{note}:/workspace/note:ro", uid=uid), r"""
 n = '/workspace/in/ner'
@@ -644,9 +671,7 @@ def _(w):
 def _(w):
     side = w.folder("side")
     for name in ("mine", "other"):
-        with open(os.path.join(side, name), "w") as f:
-            f.write(name)
-        os.chmod(os.path.join(side, name), 0o666)
+        w.file(f"side/{name}", name)
     box = w.box("box", "-v", f"{side}/mine:/opt/mine")
     got = w.py(box, r"""
 say('list', sorted(os.listdir('/opt')))
@@ -691,8 +716,7 @@ say('link', attempt(os.link, f, '/workspace/l'))
 @test("links in the workspace do not lead a start to make mount points elsewhere")
 def _(w):
     canary, x = w.folder("canary"), w.folder("x")
-    with open(os.path.join(x, "f"), "w"):
-        pass
+    w.file("x/f")
     for n, (link, target, source) in enumerate((("sub", "/workspace/sub/point", x), ("sub", "/workspace/sub/a/b", x), ("file", "/workspace/file", f"{x}/f"))):
         os.symlink(canary if link == "sub" else os.path.join(canary, "made"), os.path.join(w.ws, link))
         w.create(f"box{n}", "-v", f"{source}:{target}")
@@ -709,10 +733,9 @@ def _(w):
     if not ROOT or not shutil.which("strace"):
         raise Skip("only root gives away" if not ROOT else "strace is not installed: 'make test' installs it")
     x, trace = w.folder("x"), os.path.join(w.top, "trace")
-    with open(os.path.join(x, "f"), "w"):
-        pass
+    w.file("x/f")
     w.create("box", "-v", f"{x}:/workspace/point", "-v", f"{x}/f:/workspace/file")
-    r = subprocess.run(["strace", "-qq", "-f", "-o", trace, "-e", "trace=chown,lchown,fchownat", w.docker, "start", "box"],
+    r = subprocess.run(["strace", "-qq", "-o", trace, "-e", "trace=chown,lchown,fchownat", w.docker, "start", "box"],
                        env=w.env, cwd=w.ws, capture_output=True, text=True, timeout=30)
     same(r.returncode, 0, r.stderr)
     with open(trace) as f:
@@ -747,7 +770,8 @@ def _(w):
         os.mkdir(os.path.join(home, d))
     os.symlink("/etc", os.path.join(ws, "etc"))
     os.symlink(os.path.join(home, ".ssh"), os.path.join(ws, "keys"))
-    same(w.create("first").returncode, 0)  # the data folder is there now
+    w.create("first")  # the data folder is there now
+    os.makedirs(w.env["CLAWDEN_RUNTIME_DIR"], 0o700, exist_ok=True)
     sources = ["/", "/etc", "/etc/", "//etc", "/etc/.", "/tmp/../etc", "/usr/../etc", "/etc/ssl", "/proc", "/proc/self", "/proc/self/root", "/sys", "/dev",
                "/dev/null", "/run", "/var/run", "/boot" if os.path.exists("/boot") else "/etc", home, f"{home}/.ssh", f"{home}/.aws/", f"{ws}/etc",
                f"{ws}/etc/ssl", f"{ws}/keys", f"{ws}/../home/.ssh", w.top, f"{w.top}/.", os.path.dirname(w.top), w.data, f"{w.data}/boxes", f"{w.data}/logs",
@@ -1092,9 +1116,23 @@ say('nice', attempt(os.setpriority, os.PRIO_PROCESS, 0, -5))
 def _(w):
     for n, (flags, root, path) in enumerate(((("--tmpfs", "/big:size=200m"), ("--read-only",), "/big/f"), ((), (), "/f"))):
         box = w.box(f"box{n}", "--memory", "48m", *flags, root=root)
-        r = w.sh(box, f"ls -ld {os.path.dirname(path)} && head -c 140M /dev/zero > {path}; sleep 0.6; stat -c %s {path}")
-        size = r.stdout.strip().splitlines()[-1] if r.stdout.strip() else "0"
-        need(not (size.isdigit() and int(size) > 100 << 20 and w.runs(box)), f"{path}: {int(size) >> 20} MiB lie there, with a limit of 48")
+        r = w.sh(box, f"head -c 140M /dev/zero > {path}; sleep 0.6; stat -c %s {path}")
+        size = int(([n for n in r.stdout.split() if n.isdigit()] or ["0"])[-1])
+        need(size < 100 << 20 or not w.runs(box), f"{path}: {size >> 20} MiB lie there, with a limit of 48")
+
+
+# FINDING (ordinary users without a cgroup): the grade says "supervised", but nobody throttles a live box (run.c
+# needs_ticks(), keeper.c on_tick()): only the number of processors is kept.
+@test("a share of a processor is kept, or refused")
+def _(w):
+    if w.create("box", "--cpus", "0.1").returncode or w("start", "box").returncode:
+        return
+    got = w.py("box", r"""
+begin = time.time()
+while time.time() - begin < 1.5: pass
+say('share', sum(os.times()[:2]) / (time.time() - begin))
+""")
+    need(got["share"] < 0.2, got)
 
 
 @test("the log of a main command does not grow without end")
@@ -1113,7 +1151,7 @@ def _(w):
     t = time.monotonic()
     same(w("exec", "-i", box, "sleep", "0.2", input=data, text=False).returncode, 0, "stdin that nobody reads")
     # Not bounded by construction (run.c carry_the_rest(), keeper.c on_event() read as long as there is something).
-    r = w("exec", box, "sh", "-c", "yes & yes & yes & sleep 0.2; exit 3", stdout=subprocess.DEVNULL if False else subprocess.PIPE, text=False, timeout=20)
+    r = w("exec", box, "sh", "-c", "yes & yes & yes & sleep 0.2; exit 3", text=False, timeout=20)
     same(r.returncode, 3, "flooding")
     need(time.monotonic() - t < 15, "it took long")
 

@@ -704,7 +704,7 @@ def main():
     a.add_argument("--bin", default=os.path.join(HERE, "../../build/bin"))
     a.add_argument("--fs", default="")
     a.add_argument("--only", default="")
-    a.add_argument("--ops", type=int, default=100)
+    a.add_argument("--ops", type=int, default=80)
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--label", default="root" if os.getuid() == 0 else "user")
     ARGS = a.parse_args()

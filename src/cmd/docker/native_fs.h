@@ -16,5 +16,18 @@
  */
 bool native_fs_match(char *const *argv, char ***ret_argv);
 
+enum native_kind { NATIVE_CANON, NATIVE_OLD_CANON, NATIVE_STAT, NATIVE_PINNED };
+
+/* A script by its length and hash: what it says stays with those who wrote it. */
+struct native_script {
+    enum native_kind kind;
+    size_t bytes;
+    const char *sha256;
+};
+
+/* The same with other scripts than those known, for tests. */
+bool native_fs_match_in(const struct native_script *scripts, size_t n_scripts, char *const *argv,
+                        char ***ret_argv);
+
 /* clawden-fs itself, to be executed in the box. */
 const void *native_fs_program(size_t *ret_bytes);
