@@ -450,6 +450,7 @@ static const struct rule rules[] = {
     {"socketpair", emit_socketpair, 0, 0},
     {"ioctl", emit_ioctl, 1, 0},
     {"arch_prctl", emit_arch_prctl, 0, 0},
+    {"self", emit_flags, 0, 0xffffffff}, /* a process id of 0 */
     {"personality", emit_personality, 0, 0},
 };
 

@@ -73,8 +73,8 @@ long landlock_restrict(int abi, const char *const *writable)
 {
     static const char *const scratch[] = {"/tmp", "/var/tmp", "/run", "/dev/shm"};
     const uint64_t all = handled(abi), read = FS_EXECUTE | FS_READ_FILE | FS_READ_DIR;
-    /* Devices and /proc: existing files may be written (null, own comm), nothing made or removed.
-     */
+    /* Devices: existing files may be written (null), nothing made or removed. Not so /proc: there
+     * a process could make itself safer from the memory limit than init, and user 0 reach init. */
     const uint64_t kernel = read | FS_WRITE_FILE | (all & (FS_TRUNCATE | FS_IOCTL_DEV));
     struct ruleset_attr attr = {.fs = all, .scoped = abi >= 6 ? SCOPE_ALL : 0};
     size_t size = abi >= 6 ? sizeof(attr) : abi >= 4 ? 16 : 8;
@@ -87,8 +87,6 @@ long landlock_restrict(int abi, const char *const *writable)
         r = allow((int)fd, scratch[i], all);
     if (r >= 0)
         r = allow((int)fd, "/dev", kernel);
-    if (r >= 0)
-        r = allow((int)fd, "/proc", kernel);
     for (; r >= 0 && *writable; writable++)
         r = allow((int)fd, *writable, all);
     if (r >= 0)

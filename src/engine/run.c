@@ -19,6 +19,7 @@
 #include "base/units.h"
 #include "engine/native/watch.h"
 #include "engine/relay.h"
+#include "engine/throttle.h"
 #include "engine/tty.h"
 
 #define FIRST_TICK_USEC 4000        /* a bomb goes off at once */
@@ -27,7 +28,6 @@
 #define GRACE_USEC      2000000     /* between a signal passed on and the kill that follows it */
 #define DRAIN_USEC      500000      /* for the output of a killed command, if nobody takes it */
 #define DISK_FLOOR      (64u << 20) /* free space that a box may not take from its file system */
-#define THROTTLE_WINDOW 100000
 
 enum { STREAM_IN, STREAM_OUT, STREAM_ERR, N_STREAMS };
 
@@ -43,8 +43,7 @@ struct run {
     bool killed;
     uint64_t begun, deadline, kill_at, next_tick;
     uint64_t disk_free_at_start;
-    uint64_t window_begun, window_cpu;
-    bool stopped;
+    struct throttle throttle;
     sigset_t waiting; /* what is blocked while we wait: everything else is noted before that */
 };
 
@@ -185,28 +184,12 @@ static void check_disk(struct run *run)
         end_by_limit(run, LIMIT_DISK, start - DISK_FLOOR, start - left);
 }
 
-/* Without a cgroup a share of a processor is kept by letting the box pause. */
 static void throttle(struct run *run, const struct box_usage *u, uint64_t now)
 {
     uint32_t milli = run->req->spec->limits.cpu_milli;
-    uint64_t allowed;
 
-    if (!milli || run->box->grades[LIMIT_CPU] != GRADE_SUPERVISED || run->pty >= 0)
-        return;
-    /* CPU time can seem to shrink: that of children nobody waits for is dropped. */
-    if (u->cpu_usec < run->window_cpu ||
-        (now - run->window_begun >= 10 * THROTTLE_WINDOW && !run->stopped)) {
-        run->window_begun = now;
-        run->window_cpu = u->cpu_usec;
-    }
-    allowed = (now - run->window_begun + TICK_USEC) * milli / 1000;
-    if (u->cpu_usec - run->window_cpu > allowed && !run->stopped) {
-        watch_signal(run->box->init_pid, SIGSTOP);
-        run->stopped = true;
-    } else if (u->cpu_usec - run->window_cpu <= allowed && run->stopped) {
-        watch_signal(run->box->init_pid, SIGCONT);
-        run->stopped = false;
-    }
+    if (milli && run->box->grades[LIMIT_CPU] == GRADE_SUPERVISED && run->pty < 0)
+        throttle_tick(&run->throttle, milli, run->box->init_pid, u->cpu_usec, now, watch_signal);
 }
 
 static void check_limits(struct run *run, uint64_t now)
@@ -544,7 +527,7 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
     catch_signals(&run.waiting);
     r = begin(&run, err);
     if (r >= 0) {
-        run.begun = run.window_begun = now_usec();
+        run.begun = run.throttle.begun = now_usec();
         if (req->spec->limits.wall_usec)
             run.deadline = add_capped(run.begun, req->spec->limits.wall_usec);
         ret->started = true; /* unless init says that it could not */

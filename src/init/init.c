@@ -210,7 +210,10 @@ static long exec_command(struct command *c)
     return exec_in_path(c);
 }
 
-/* Another user of the box; init's few capabilities end here, in all five sets. */
+/*
+ * The user of the command; init's few capabilities end here, in all five sets, and with them the
+ * memory that is still shared can be read by nobody (a change of user may have changed that).
+ */
 static long become(const struct command *c)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -226,7 +229,10 @@ static long become(const struct command *c)
         if (r >= 0)
             r = sys_call(__NR_setresuid, c->uid, c->uid, c->uid);
     }
-    return r < 0 ? r : sys_call(__NR_capset, &head, none);
+    if (r >= 0)
+        r = sys_call(__NR_capset, &head, none);
+    sys_call(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+    return r;
 }
 
 static int child_main(void *arg)
@@ -668,14 +674,38 @@ static void on_connection(int signals)
     sys_call(__NR_close, conn); /* without a reaper: the client sees the end at once */
 }
 
+/* More children than reapers: one ended without having killed its command. */
+static bool has_strays(void)
+{
+    long fd = sys_call(__NR_openat, AT_FDCWD, "/proc/thread-self/children", O_RDONLY | O_CLOEXEC),
+         n;
+    char text[256];
+    int children = 0;
+
+    if (fd < 0)
+        return false;
+    n = sys_call(__NR_read, fd, text, sizeof(text));
+    sys_call(__NR_close, fd);
+    for (long i = 0; i < n; i++)
+        children += text[i] == ' ';
+    for (const struct reaper *r = reapers; r; r = r->next)
+        children--;
+    return children > 0;
+}
+
 static void take_reapers(void)
 {
     bool lost = false;
     int status;
     long pid;
 
-    while ((pid = sys_call(__NR_wait4, -1, &status, WNOHANG, 0)) > 0) {
+    while ((pid = sys_call(__NR_wait4, -1, &status, WNOHANG | WUNTRACED, 0)) > 0) {
         struct reaper **at = &reapers, *r;
+
+        if ((status & 0xff) == 0x7f) { /* stopped, by a command of the same user: it is of no use */
+            sys_call(__NR_kill, pid, SIGKILL);
+            continue;
+        }
 
         while ((r = *at) && r->pid != pid)
             at = &r->next;
@@ -685,7 +715,7 @@ static void take_reapers(void)
         *at = r->next;
         sys_call(__NR_munmap, r, sizeof(*r));
     }
-    if (lost)
+    if (lost || has_strays())
         kill_below(NULL, 1, LIMIT_ORPHAN_ROUNDS);
 }
 

@@ -33,7 +33,7 @@ bool boxes_name_is_valid(const char *name)
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     size_t n = strlen(name);
 
-    if (n < 2 || n > LIMIT_BOX_NAME || !strchr(letters, name[0]))
+    if (n < 2 || n > LIMIT_BOX_NAME || !strchr(letters, name[0]) || boxes_is_id(name))
         return false;
     for (const char *p = name; *p; p++)
         if (!strchr(letters, *p) && !strchr("_.-", *p))

@@ -18,14 +18,18 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/units.h"
+#include "engine/native/watch.h"
+#include "engine/throttle.h"
 #include "sandbox/boxes.h"
 #include "sandbox/life.h"
+#include "sandbox/receipt.h"
 
 #define BUSY_MS 20  /* between looks at a box that does something */
 #define IDLE_MS 250 /* … and at one that does not */
@@ -37,7 +41,9 @@ struct keeper {
     int out[2]; /* stdout and stderr of the main command, read ends */
     int log;
     bool has_main, watches;
+    struct receipt receipt; /* of the main command */
     uint64_t last_cpu;
+    struct throttle throttle;
 };
 
 static bool is_supervised(const struct box_record *r, const struct box_last *last)
@@ -45,7 +51,8 @@ static bool is_supervised(const struct box_record *r, const struct box_last *las
     const enum grade *g = last->live.grades;
 
     return (r->limits.memory_bytes && g[LIMIT_MEMORY] == GRADE_SUPERVISED) ||
-           (r->limits.pids && g[LIMIT_PIDS] == GRADE_SUPERVISED);
+           (r->limits.pids && g[LIMIT_PIDS] == GRADE_SUPERVISED) ||
+           (r->limits.cpu_milli && g[LIMIT_CPU] == GRADE_SUPERVISED);
 }
 
 bool keeper_is_needed(const struct box_record *r, const struct box_last *last)
@@ -54,6 +61,14 @@ bool keeper_is_needed(const struct box_record *r, const struct box_last *last)
 }
 
 /* ---- in the keeper ---- */
+
+static uint64_t now_usec(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
 
 static void keep_log(struct keeper *k, int i)
 {
@@ -111,6 +126,7 @@ static bool on_event(struct keeper *k)
             if (p[i].revents)
                 keep_log(k, i);
     }
+    receipt_end(&k->receipt, &(struct run_result){.started = true, .status = e.status});
     end_box(k, WIFSIGNALED(e.status) ? 128 + WTERMSIG(e.status) : WEXITSTATUS(e.status), NULL);
     return true;
 }
@@ -125,6 +141,11 @@ static bool on_tick(struct keeper *k, int *ret_wait)
         return false;
     *ret_wait = u.cpu_usec != k->last_cpu ? BUSY_MS : IDLE_MS;
     k->last_cpu = u.cpu_usec;
+    if (k->throttle.stopped)
+        *ret_wait = BUSY_MS;
+    if (l->cpu_milli && k->box->grades[LIMIT_CPU] == GRADE_SUPERVISED)
+        throttle_tick(&k->throttle, l->cpu_milli, k->box->init_pid, u.cpu_usec, now_usec(),
+                      watch_signal_commands);
     if (l->memory_bytes && u.memory_bytes > l->memory_bytes)
         (void)snprintf(text, sizeof(text), "memory limit %s reached (%s seen): killed",
                        units_format_size(l->memory_bytes, limit, sizeof(limit)),
@@ -192,6 +213,9 @@ static int start_main(struct keeper *k, struct error *err)
         inner[i] = p[1];
         (void)fcntl(p[0], F_SETFL, O_NONBLOCK);
     }
+    k->receipt = (struct receipt){.r = k->r, .argv = k->r->command, .env = k->r->env};
+    if (r >= 0)
+        r = receipt_begin(&k->receipt, err);
     if (r >= 0)
         r = k->box->ops->exec(k->box,
                               &(struct box_exec){.argv = k->r->command,

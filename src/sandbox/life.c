@@ -28,7 +28,8 @@
 #include "sandbox/receipt.h"
 #include "sandbox/user.h"
 
-#define PAUSE_ROUNDS 5
+#define PAUSE_ROUNDS 400
+#define CLEAN_ROUNDS 8
 #define READY_TRIES  3000
 
 static int64_t now_usec(void)
@@ -232,16 +233,9 @@ int hold_attach(const struct hold *h, struct box **ret, struct error *err)
     return error_set(err, ERR_NOT_FOUND, "the box does not run");
 }
 
-/* Its state letter in /proc: T is stopped. */
 bool life_is_paused(pid_t init_pid)
 {
-    char path[32], text[512], *p;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)init_pid);
-    if (fd_read_value(AT_FDCWD, path, text, sizeof(text)) <= 0)
-        return false;
-    p = strrchr(text, ')');
-    return p && p[1] && p[2] == 'T';
+    return watch_state(init_pid) == 'T';
 }
 
 /* ---- starting ---- */
@@ -548,6 +542,18 @@ int sandbox_stop(const struct box_record *r, int signo, uint64_t grace_usec, str
     return e < 0 ? e : life_end(&h, 128 + SIGKILL, err);
 }
 
+/*
+ * Until round after round finds nobody who runs: what is stopped starts nothing any more, but one
+ * round alone may miss a process that has just left its place to its child.
+ */
+static void stop_all(pid_t init_pid)
+{
+    for (int i = 0, clean = 0; i < PAUSE_ROUNDS && clean < CLEAN_ROUNDS; i++) {
+        watch_signal(init_pid, SIGSTOP);
+        clean = watch_stop_namespace(init_pid) ? 0 : clean + 1;
+    }
+}
+
 int sandbox_pause(const struct box_record *r, bool pause, struct error *err)
 {
     autohold h = HOLD_EMPTY;
@@ -564,8 +570,10 @@ int sandbox_pause(const struct box_record *r, bool pause, struct error *err)
     }
     if (pause) /* first init, so that nothing new is started */
         (void)kill(b->init_pid, SIGSTOP);
-    for (int i = 0; i < (pause ? PAUSE_ROUNDS : 1); i++)
-        watch_signal(b->init_pid, pause ? SIGSTOP : SIGCONT);
+    if (pause)
+        stop_all(b->init_pid);
+    else
+        watch_signal(b->init_pid, SIGCONT);
     if (!pause)
         (void)kill(b->init_pid, SIGCONT);
     engine_native.destroy(b);

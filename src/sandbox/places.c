@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,9 +21,16 @@
 
 /* ---- what no box may see ---- */
 
-static const char *const closed[] = {"/etc",           "/proc", "/sys",     "/dev",
-                                     "/boot",          "/run",  "/var/run", "/var/lib/clawden",
-                                     "/var/lib/docker"};
+/* Neither these, nor anything in them, nor what holds them. */
+static const char *const closed[] = {"/etc",       "/proc",    "/sys",      "/dev",
+                                     "/boot",      "/run",     "/var/run",  "/var/lib/clawden",
+                                     "/var/spool", "/var/log", "/var/mail", "/var/lib/docker"};
+/* Not these themselves; what lies in them may be somebody's work. */
+static const char *const whole[] = {"/",          "/home", "/root", "/var", "/var/lib",
+                                    "/var/cache", "/opt",  "/srv",  "/usr"};
+/* Programs of the host: to be read at most. */
+static const char *const programs[] = {"/usr",   "/bin",   "/sbin",   "/lib",
+                                       "/lib32", "/lib64", "/libx32", "/opt"};
 static const char *const home_secrets[] = {".aws",   ".cargo",         ".config", ".docker",
                                            ".gnupg", ".netrc",         ".npm",    ".ssh",
                                            ".kube",  ".password-store"};
@@ -51,21 +60,59 @@ static int check_apart(const char *source, const char *secret, struct error *err
     return 0;
 }
 
-static int check_source(const char *source, struct error *err)
+static int check_home(const char *source, const char *home, struct error *err)
 {
-    const char *home = getenv("HOME");
-    char path[LIMIT_PATH];
-    struct error ignored;
+    char path[LIMIT_PATH], real[LIMIT_PATH];
     int r = 0;
 
-    if (strcmp(source, "/") == 0)
-        return error_set(err, ERR_DENIED, "bind '/': no box may see the whole host");
-    for (size_t i = 0; r >= 0 && i < sizeof(closed) / sizeof(*closed); i++)
-        r = check_apart(source, closed[i], err);
-    for (size_t i = 0; r >= 0 && home && i < sizeof(home_secrets) / sizeof(*home_secrets); i++) {
+    if (!home || home[0] != '/' || !home[1])
+        return 0;
+    if (canonical(home, real, sizeof(real)) >= 0 && strcmp(real, source) == 0)
+        return error_set(err, ERR_DENIED, "bind '%s': it is a home folder; bind a folder inside it",
+                         source);
+    for (size_t i = 0; r >= 0 && i < sizeof(home_secrets) / sizeof(*home_secrets); i++) {
         (void)snprintf(path, sizeof(path), "%s/%s", home, home_secrets[i]);
         r = check_apart(source, path, err);
     }
+    return r;
+}
+
+/* Homes of others too: /home/x is one, /home/x/y is somebody's work. */
+static int check_system(const char *source, bool read_only, struct error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < sizeof(closed) / sizeof(*closed); i++)
+        r = check_apart(source, closed[i], err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < sizeof(whole) / sizeof(*whole); i++)
+        if (strcmp(source, whole[i]) == 0 && !(read_only && path_is_within(source, "/usr")))
+            return error_set(err, ERR_DENIED,
+                             "bind '%s': not a whole system folder; bind a folder inside it",
+                             source);
+    if (strncmp(source, "/home/", 6) == 0 && !strchr(source + 6, '/'))
+        return error_set(err, ERR_DENIED, "bind '%s': it is a home folder; bind a folder inside it",
+                         source);
+    for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++)
+        if (!read_only && path_is_within(source, programs[i]))
+            return error_set(
+                err, ERR_DENIED,
+                "bind '%s': programs of the host are bound read-only (:ro) or not at all", source);
+    return 0;
+}
+
+static int check_source(const char *source, bool read_only, struct error *err)
+{
+    const struct passwd *me = getpwuid(geteuid());
+    char path[LIMIT_PATH];
+    struct error ignored;
+    int r = check_system(source, read_only, err);
+
+    if (r >= 0)
+        r = check_home(source, getenv("HOME"), err);
+    if (r >= 0 && me)
+        r = check_home(source, me->pw_dir, err);
     if (r >= 0 && state_data_path(path, sizeof(path), &ignored) >= 0 &&
         !(path_is_within(source, path) && path_is_within(source + strlen(path), "/workspaces")))
         r = check_apart(source, path, err);
@@ -155,7 +202,7 @@ static int check_bind(struct box_record *r, size_t i, struct error *err)
     }
     if (e < 0)
         return error_sys(err, e, "bind '%s'", m->source);
-    e = check_source(real, err);
+    e = check_source(real, m->read_only, err);
     if (e < 0)
         return e;
     free(m->source);
@@ -237,11 +284,42 @@ static const struct box_place *holder_of(const struct places *p, const char *tar
     return best && best->source ? best : NULL;
 }
 
-static void own_as(int folder, const char *name, const struct stat *owner)
+/* What is made in somebody's folder is made as its owner: nothing is given away afterwards by a
+ * name that may mean something else by then. */
+static void become(const struct stat *owner)
 {
-    if (geteuid() == 0 &&
-        fchownat(folder, name, owner->st_uid, owner->st_gid, AT_SYMLINK_NOFOLLOW) < 0)
-        log_warn("mount point '%s' stays root's: %s", name, strerror(errno));
+    if (geteuid() != 0)
+        return;
+    (void)setfsgid(owner->st_gid);
+    (void)setfsuid(owner->st_uid);
+}
+
+static void become_self(void)
+{
+    if (geteuid() != 0)
+        return;
+    (void)setfsuid(geteuid());
+    (void)setfsgid(getegid());
+}
+
+/* A folder, or an empty file, in the open folder `at`; what is there already will do. */
+static int make_one(int at, const char *name, bool is_dir, const struct stat *owner)
+{
+    int fd, r = 0;
+
+    become(owner);
+    if (is_dir) {
+        if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
+            r = -errno;
+    } else {
+        fd = openat(at, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+        if (fd >= 0)
+            (void)close(fd);
+        else if (errno != EEXIST)
+            r = -errno;
+    }
+    become_self();
+    return r;
 }
 
 /*
@@ -256,37 +334,23 @@ static int make_point(const struct box_place *in, const char *rest, bool is_dir,
 
     if (at < 0 || fstat(at, &owner) < 0)
         return error_sys(err, -errno, "open '%s'", in->source);
-    while (*rest == '/')
-        rest++;
-    while (*rest) {
+    for (rest += strspn(rest, "/"); *rest; rest += strspn(rest, "/")) {
         size_t n = strcspn(rest, "/");
         bool last = rest[n] == 0;
-        int next;
+        int r, next;
 
         (void)snprintf(part, sizeof(part), "%.*s", (int)n, rest);
-        if (last && !is_dir) {
-            next = openat(at, part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-            if (next >= 0)
-                own_as(at, part, &owner);
-            else if (errno != EEXIST)
-                return error_sys(err, -errno, "make the mount point '%s' in '%s'", part,
-                                 in->source);
-            if (next >= 0)
-                (void)close(next);
+        r = make_one(at, part, !last || is_dir, &owner);
+        if (r < 0)
+            return error_sys(err, r, "make the mount point '%s' in '%s'", part, in->source);
+        if (last && !is_dir)
             return 0;
-        }
-        if (mkdirat(at, part, 0755) == 0)
-            own_as(at, part, &owner);
-        else if (errno != EEXIST)
-            return error_sys(err, -errno, "make the mount point '%s' in '%s'", part, in->source);
         next = openat(at, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (next < 0)
             return error_sys(err, -errno, "open the mount point '%s' in '%s'", part, in->source);
         close_fd(&at);
         at = next;
         rest += n;
-        while (*rest == '/')
-            rest++;
     }
     return 0;
 }
@@ -294,7 +358,7 @@ static int make_point(const struct box_place *in, const char *rest, bool is_dir,
 static int open_bind(const struct box_mount *m, struct box_place *place, struct error *err)
 {
     struct stat st;
-    int r = check_source(m->source, err);
+    int r = check_source(m->source, m->read_only, err);
 
     if (r < 0)
         return r;

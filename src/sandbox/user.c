@@ -14,7 +14,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 
-#define ID_MAX 65535u /* a box has no more */
+#define ID_MAX 65534u /* the last one of a box's ids is its init's */
 
 static const char made_up_passwd[] = "root:x:0:0:root:/root:/bin/sh\n"
                                      "sandbox:x:1000:1000:sandbox:/tmp:/bin/sh\n"

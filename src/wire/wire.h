@@ -80,3 +80,5 @@ struct wire_reply {
 
 /* Init of a live box with a range of ids keeps CAP_KILL, SETGID, SETUID, SETPCAP; all are below. */
 #define WIRE_LAST_CAP 8
+/* … and is a user of its own there, which no command may be. */
+#define WIRE_INIT_ID 65535

@@ -25,7 +25,8 @@
 
 /* One end: `name` in the folder `dir`. */
 struct side {
-    int root; /* of the box, or -1: the host */
+    const struct side *source; /* of the target: where it comes from */
+    int root;                  /* of the box, or -1: the host */
     int dir;
     char name[LIMIT_PATH];
     bool contents; /* of the source: what is in the folder, not the folder */
@@ -41,11 +42,11 @@ static void side_done(struct side *s)
     close_fd(&s->dir);
 }
 
-/* ---- who we are while something is made ---- */
+/* ---- who we are while something is opened or made ---- */
 
 static void become(const struct side *to)
 {
-    if (!to->as_user)
+    if (!to || !to->as_user)
         return;
     (void)setfsgid(to->gid);
     (void)setfsuid(to->uid);
@@ -53,7 +54,7 @@ static void become(const struct side *to)
 
 static void become_self(const struct side *to)
 {
-    if (!to->as_user)
+    if (!to || !to->as_user)
         return;
     (void)setfsuid(geteuid());
     (void)setfsgid(getegid());
@@ -185,14 +186,18 @@ static int copy_folder(int from, const struct stat *st, const struct side *to, i
 static int copy_at(int from, const char *name, const struct side *to, int to_dir,
                    const char *to_name, unsigned depth, struct error *err)
 {
-    autoclose int fd =
-        openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    autoclose int fd = -1;
     struct stat st;
 
-    if (fd < 0 && errno == ELOOP)
+    become(to->source); /* what the box's user may not read is not to be had through us */
+    fd = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        fd = -errno;
+    become_self(to->source);
+    if (fd == -ELOOP)
         return copy_link(from, name, to, to_dir, to_name, err);
     if (fd < 0 || fstat(fd, &st) < 0)
-        return error_sys(err, -errno, "open '%s'", name);
+        return error_sys(err, fd < 0 ? fd : -errno, "open '%s'", name);
     if (S_ISREG(st.st_mode))
         return copy_file(fd, &st, to, to_dir, to_name, err);
     if (S_ISDIR(st.st_mode))
@@ -207,9 +212,13 @@ static int open_in(const struct side *s, const char *path, int flags)
 {
     int fd;
 
-    if (s->root >= 0)
-        return path_open(s->root, path[0] == '/' && path[1] ? path + 1 : ".", flags | O_CLOEXEC, 0,
-                         PATH_IN_ROOT);
+    if (s->root >= 0) {
+        become(s);
+        fd = path_open(s->root, path[0] == '/' && path[1] ? path + 1 : ".", flags | O_CLOEXEC, 0,
+                       PATH_IN_ROOT);
+        become_self(s);
+        return fd;
+    }
     fd = open(path, flags | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
@@ -307,11 +316,15 @@ static const char *split(const char *word, char *box, size_t size)
 
 static int copy(struct side *from, struct side *to, struct error *err)
 {
+    to->source = from;
     if (!from->contents || strcmp(to->name, ".") != 0)
         return copy_at(from->dir, from->name, to, to->dir, to->name, 0, err);
     {
-        int fd = openat(from->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int fd;
 
+        become(from);
+        fd = openat(from->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        become_self(from);
         return fd < 0 ? error_sys(err, -errno, "read the folder")
                       : copy_members(fd, to, to->dir, 1, err);
     }

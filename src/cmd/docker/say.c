@@ -15,6 +15,9 @@ static void say(const char *before, const char *format, va_list ap)
     char text[2048];
 
     (void)vsnprintf(text, sizeof(text), format, ap);
+    for (char *p = text; *p; p++) /* names that a box chose are shown, not obeyed */
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            *p = *p == '\n' || *p == '\t' ? ' ' : '?';
     (void)fflush(stdout);
     (void)fprintf(stderr, "%s%s\n", before, text);
 }

@@ -33,8 +33,8 @@
 enum progress_mode { PROGRESS_AUTO, PROGRESS_PLAIN, PROGRESS_JSON, PROGRESS_NONE };
 
 struct options {
-    const char *what; /* SOURCE or NAME */
-    const char *name; /* --name, or NULL */
+    const char *what;   /* SOURCE or NAME */
+    const char *name;   /* --name, or NULL */
     const char *config; /* --config: a file, or NULL */
     bool drop_layers, plain_http, json;
     enum progress_mode progress;

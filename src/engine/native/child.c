@@ -116,10 +116,17 @@ static long do_bounding_set(uint64_t keep)
 static long do_caps(uint32_t keep)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct caps[2] = {{.effective = keep, .permitted = keep}};
+    struct __user_cap_data_struct caps[2] = {
+        {.effective = keep, .permitted = keep, .inheritable = keep}};
     long r = sys_call(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 
-    return r < 0 ? r : sys_call(__NR_capset, &head, caps);
+    if (r >= 0)
+        r = sys_call(__NR_capset, &head, caps);
+    /* Whoever is not user 0 takes along through exec only what is ambient. */
+    for (long cap = 0; r >= 0 && cap < 32; cap++)
+        if (keep >> cap & 1)
+            r = sys_call(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0);
+    return r;
 }
 
 /* ---- steps: network and quotas ---- */
@@ -150,6 +157,8 @@ static long do_quotas(void)
                                             {"/proc/sys/kernel/shmmni", "256"},
                                             {"/proc/sys/kernel/msgmni", "64"}};
 
+    /* When memory is gone, the kernel's first choice is this box; inherited by all in it. */
+    (void)write_file("/proc/self/oom_score_adj", "1000");
     for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
         (void)write_file(wanted[i][0], wanted[i][1]);
     return write_file("/proc/sys/user/max_user_namespaces", "0");
@@ -371,6 +380,9 @@ static long do_step(struct child_state *st, const struct step *s)
         return do_write_maps(s);
     case OP_WAIT_MAPS:
         return do_wait_maps(st);
+    case OP_IDS_KEEP:
+        sys_call(__NR_prctl, PR_SET_KEEPCAPS, 1, 0, 0, 0);
+        return do_ids(s);
     case OP_IDS:
         return do_ids(s);
     case OP_BOUNDING_SET:

@@ -106,8 +106,11 @@ int live_kill(struct native_box *nb)
     struct wire_reply reply;
     int fd = -1;
 
-    if (nb->box.control_fd >= 0 && fd_send(nb->box.control_fd, &m, sizeof(m), NULL, 0) >= 0)
-        while (fd_recv(nb->box.control_fd, &reply, sizeof(reply), &fd, 1) > 0)
+    struct pollfd p = {.fd = nb->box.control_fd, .events = POLLIN};
+
+    /* A reaper that does not answer in time: closing the connection is as good an order to kill. */
+    if (p.fd >= 0 && fd_send(p.fd, &m, sizeof(m), NULL, 0) >= 0)
+        while (poll(&p, 1, END_WAIT_MS) > 0 && fd_recv(p.fd, &reply, sizeof(reply), &fd, 1) > 0)
             close_fd(&fd);
     nb->dead = true;
     return 0;

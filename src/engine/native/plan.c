@@ -557,10 +557,12 @@ static void plan_drop(const struct box_spec *spec, const struct host_facts *f,
         s->v = spec->rlimits[i].soft;
     }
     add(p, STAGE_DROP, OP_STDIO);
-    if (f->ids == IDS_RANGE && !spec->live) { /* a live box's init gives each command its user */
-        s = add(p, STAGE_DROP, OP_IDS);
-        s->u = spec->uid;
-        s->v = spec->gid;
+    if (f->ids == IDS_RANGE) {
+        /* A live box's init gives each command its user, and is itself one that no command can be.
+         */
+        s = add(p, STAGE_DROP, spec->live ? OP_IDS_KEEP : OP_IDS);
+        s->u = spec->live ? WIRE_INIT_ID : spec->uid;
+        s->v = spec->live ? WIRE_INIT_ID : spec->gid;
     }
     add(p, STAGE_DROP, OP_CAPS)->u = live_caps(spec, f);
     add(p, STAGE_DROP, OP_NO_NEW_PRIVS);
@@ -641,6 +643,7 @@ static const char *const op_text[OP_COUNT] = {
     [OP_WRITE_MAPS] = "map the box's user to the caller",
     [OP_WAIT_MAPS] = "map the box's ids to a range of its own",
     [OP_IDS] = "become user",
+    [OP_IDS_KEEP] = "become user, and keep capabilities",
     [OP_BOUNDING_SET] = "drop the capability bounding set",
     [OP_SPLIT_HOST] = "keep the host's mounts apart",
     [OP_TREE] = "open",
@@ -694,7 +697,7 @@ const char *stage_name(enum stage s)
 
 const char *step_describe(const struct step *s, char *text_, size_t size)
 {
-    if (s->op == OP_RLIMIT || s->op == OP_SOFT || s->op == OP_IDS)
+    if (s->op == OP_RLIMIT || s->op == OP_SOFT || s->op == OP_IDS || s->op == OP_IDS_KEEP)
         (void)snprintf(text_, size, "%s %llu: %llu", op_text[s->op], (unsigned long long)s->u,
                        (unsigned long long)s->v);
     else if (s->op == OP_WRITE_MAPS || s->op == OP_HOSTNAME || !s->a)

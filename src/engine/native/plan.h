@@ -30,6 +30,7 @@ enum step_op {
     OP_WRITE_MAPS,   /* a, b: uid and gid map, written by the child itself (one id) */
     OP_WAIT_MAPS,    /* the parent writes them (range) */
     OP_IDS,          /* u, v: uid, gid */
+    OP_IDS_KEEP,     /* the same; capabilities stay until OP_CAPS */
     OP_BOUNDING_SET, /* drop it, but for u */
     OP_SPLIT_HOST,   /* keep the namespace with the host's mounts for later workspaces */
     OP_TREE,         /* reg: clone the mount tree at a; u, v: device and inode it must be */

@@ -19,8 +19,8 @@
 #include "engine/engine.h"
 
 struct tree {
-    pid_t pids[LIMIT_PROC_TREE];
-    size_t n;
+    pid_t pids[LIMIT_PROC_TREE]; /* init, its children, theirs … */
+    size_t n, n_first;           /* n_first: init and its children */
 };
 
 bool watch_is_possible(void)
@@ -123,16 +123,36 @@ static uint64_t fair_bytes(int proc)
     return kib * 1024;
 }
 
-/* What lies in the box's tmpfs: reached through init, whose user namespace is ours. */
+/* What lies in the box's memory file systems, each counted once; reached through init, whose user
+ * namespace is ours. */
 static uint64_t tmpfs_bytes(pid_t init)
 {
-    char path[48];
-    struct statfs fs;
+    static char text[LIMIT_SMALL_FILE];
+    char path[LIMIT_PATH], *line, *save = NULL;
+    char seen[32][24];
+    size_t n_seen = 0;
+    uint64_t bytes = 0;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/root/tmp", (int)init);
-    if (statfs(path, &fs) < 0)
+    (void)snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)init);
+    if (fd_read_text(AT_FDCWD, path, text, sizeof(text)) <= 0)
         return 0;
-    return (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+    for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        char dev[24], where[512];
+        struct statfs fs;
+        size_t i = 0;
+
+        if (!strstr(line, " - tmpfs ") || sscanf(line, "%*s %*s %23s %*s %511s", dev, where) != 2)
+            continue;
+        while (i < n_seen && strcmp(seen[i], dev) != 0)
+            i++;
+        if (i < n_seen || n_seen == sizeof(seen) / sizeof(*seen))
+            continue;
+        (void)snprintf(seen[n_seen++], sizeof(seen[0]), "%s", dev);
+        (void)snprintf(path, sizeof(path), "/proc/%d/root%s", (int)init, where);
+        if (statfs(path, &fs) == 0)
+            bytes += (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+    }
+    return bytes;
 }
 
 /* Files in memory that no folder shows (memfd): written, they are nobody's resident pages. */
@@ -165,7 +185,7 @@ static void collect(pid_t init, struct tree *t, struct box_usage *u)
 {
     uint64_t ticks = 0;
 
-    t->n = 0;
+    t->n = t->n_first = 0;
     t->pids[t->n++] = init;
     u->pids = 0;
     for (size_t i = 0; i < t->n; i++) {
@@ -185,6 +205,8 @@ static void collect(pid_t init, struct tree *t, struct box_usage *u)
             (void)snprintf(self, sizeof(self), "%d", (int)t->pids[i]);
             add_children(t, proc, self);
         }
+        if (i == 0)
+            t->n_first = t->n;
     }
     u->cpu_usec = ticks * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
@@ -225,6 +247,16 @@ void watch_signal(pid_t init, int signo)
         (void)kill(t.pids[i], signo);
 }
 
+void watch_signal_commands(pid_t init, int signo)
+{
+    static struct tree t;
+    struct box_usage u;
+
+    collect(init, &t, &u);
+    for (size_t i = t.n_first; i && i < t.n; i++)
+        (void)kill(t.pids[i], signo);
+}
+
 void watch_each(pid_t init, void (*fn)(void *arg, pid_t pid), void *arg)
 {
     static struct tree t;
@@ -233,4 +265,47 @@ void watch_each(pid_t init, void (*fn)(void *arg, pid_t pid), void *arg)
     collect(init, &t, &unused);
     for (size_t i = 0; i < t.n; i++)
         fn(arg, t.pids[i]);
+}
+
+static bool pid_namespace(const char *pid, struct stat *ret)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "/proc/%s/ns/pid", pid);
+    return stat(path, ret) == 0;
+}
+
+/* All of /proc, upwards: whoever leaves its place to a child meanwhile has left it to a higher
+ * number. */
+unsigned watch_stop_namespace(pid_t init)
+{
+    cleanup_(close_dir) DIR *d = opendir("/proc");
+    unsigned running = 0;
+    struct stat box, st;
+    char text[16];
+
+    (void)snprintf(text, sizeof(text), "%d", (int)init);
+    if (!d || !pid_namespace(text, &box))
+        return 0;
+    for (struct dirent *e; (e = readdir(d));) {
+        long pid = strtol(e->d_name, NULL, 10);
+
+        if (pid <= 0 || !pid_namespace(e->d_name, &st) || st.st_ino != box.st_ino ||
+            st.st_dev != box.st_dev)
+            continue;
+        running += watch_state((pid_t)pid) == 'R' || watch_state((pid_t)pid) == 'S';
+        (void)kill((pid_t)pid, SIGSTOP);
+    }
+    return running;
+}
+
+char watch_state(pid_t pid)
+{
+    char path[32], text[512], *p;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    if (fd_read_value(AT_FDCWD, path, text, sizeof(text)) <= 0)
+        return 0;
+    p = strrchr(text, ')');
+    return p && p[1] ? p[2] : 0;
 }

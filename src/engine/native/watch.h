@@ -20,5 +20,11 @@ void watch_cpu(pid_t init, struct box_usage *ret);
 
 /* Sends a signal to every process below init, which itself is spared. */
 void watch_signal(pid_t init, int signo);
+/* The same, init's own children spared too: in a live box those are its reapers. */
+void watch_signal_commands(pid_t init, int signo);
 /* Calls fn for init and every process below it. */
 void watch_each(pid_t init, void (*fn)(void *arg, pid_t pid), void *arg);
+/* Its state letter in /proc (T: stopped), 0 if it is gone. */
+char watch_state(pid_t pid);
+/* Stops every process of init's pid namespace; how many were not stopped before. */
+unsigned watch_stop_namespace(pid_t init);
