@@ -201,7 +201,10 @@ static void test_tmpfs(void **state)
 
     (void)state;
     CHECK_OK(values_tmpfs("/run", &m, &err), err);
-    assert_true(m.kind == BOX_TMPFS && m.no_exec && !m.read_only && m.bytes == 0 && !m.options);
+    assert_true(m.kind == BOX_TMPFS && !m.no_exec && !m.read_only && m.bytes == 0 && !m.options);
+    values_mount_done(&m);
+    CHECK_OK(values_tmpfs("/run:noexec", &m, &err), err);
+    assert_true(m.no_exec);
     values_mount_done(&m);
     CHECK_OK(values_tmpfs("/run:rw,exec,nosuid,size=64m,mode=755", &m, &err), err);
     assert_true(!m.no_exec && m.bytes == 64 << 20 && m.mode == 0755);

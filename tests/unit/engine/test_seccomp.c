@@ -197,7 +197,7 @@ static const struct call needed[] = {
     {"landlock_restrict_self", {446, 446}}, {"mseal", {462, 462}}, {"futex_waitv", {449, 449}},
     {"futex_wait", {455, 455}}, {"futex_requeue", {456, 456}}, {"cachestat", {451, 451}},
     {"map_shadow_stack", {453, 453}}, {"membarrier", {324, 283}}, {"rseq", {334, 293}},
-    {"getrandom", {318, 278}}, {"prlimit64", {302, 261}}, {"sched_setaffinity", {203, 122}},
+    {"getrandom", {318, 278}}, {"sched_setaffinity", {203, 122}},
     {"setresuid", {117, 147}}, {"setgroups", {116, 159}}, {"capset", {126, 91}},
     {"bind", {49, 200}}, {"connect", {42, 203}}, {"accept4", {288, 242}}, {"sendmsg", {46, 211}},
     {"recvmmsg", {299, 243}}, {"shmget", {29, 194}}, {"mq_open", {240, 180}},
@@ -217,6 +217,7 @@ struct check {
 #define IOCTL      {"ioctl", {16, 29}}
 #define PERSONALITY {"personality", {135, 92}}
 #define ARCH_PRCTL {"arch_prctl", {158, -1}}
+#define PRLIMIT    {"prlimit64", {302, 261}}
 #define CHMOD      {"chmod", {90, -1}}
 #define FCHMOD     {"fchmod", {91, 52}}
 #define FCHMODAT   {"fchmodat", {268, 53}}
@@ -324,6 +325,9 @@ static const struct check checks[] = {
     {PERSONALITY, {0x100000}, FAIL(EPERM)},      /* MMAP_PAGE_ZERO */
     {PERSONALITY, {4}, FAIL(EPERM)},
 
+    {PRLIMIT, {0, 7}, ALLOW},
+    {PRLIMIT, {1, 7}, FAIL(EPERM)},
+    {PRLIMIT, {4321, 7}, FAIL(EPERM)},
     {ARCH_PRCTL, {0x1002}, ALLOW},               /* ARCH_SET_FS */
     {ARCH_PRCTL, {0x1023}, ALLOW},               /* ARCH_REQ_XCOMP_PERM */
     {ARCH_PRCTL, {0x5001}, ALLOW},               /* ARCH_SHSTK_ENABLE */
