@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/json.h"
+#include "base/jtext.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "base/state.h"
@@ -41,16 +41,35 @@ bool boxes_name_is_valid(const char *name)
     return true;
 }
 
-static int open_folder(const char *name, struct error *err)
+static int make_folder(const char *name, struct error *err)
 {
     autoclose int data = state_open_data(err);
     int fd;
 
     if (data < 0)
         return data;
+    /* It is there but for the first time. */
+    fd = openat(data, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0 || errno != ENOENT)
+        return fd < 0 ? error_sys(err, -errno, "open the folder '%s' in the data folder", name)
+                      : fd;
     if (mkdirat(data, name, 0700) < 0 && errno != EEXIST)
         return error_sys(err, -errno, "make the folder '%s' in the data folder", name);
     fd = openat(data, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return fd < 0 ? error_sys(err, -errno, "open the folder '%s' in the data folder", name) : fd;
+}
+
+/* Opened and checked once in a program's life: a command asks for each several times. */
+static int open_folder(const char *name, struct error *err)
+{
+    static int boxes = -1, names = -1;
+    int *known = name[0] == 'b' ? &boxes : &names, fd;
+
+    if (*known < 0)
+        *known = make_folder(name, err);
+    if (*known < 0)
+        return *known;
+    fd = fcntl(*known, F_DUPFD_CLOEXEC, 3);
     return fd < 0 ? error_sys(err, -errno, "open the folder '%s' in the data folder", name) : fd;
 }
 
@@ -106,7 +125,7 @@ static int write_file(int folder, const char *name, const struct buf *text, stru
     return r < 0 ? error_sys(err, r, "write %s", name) : 0;
 }
 
-static int read_file(int folder, const char *name, struct json_doc **ret, struct error *err)
+static int read_file(int folder, const char *name, struct jtext_doc **ret, struct error *err)
 {
     autoclose int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     autofree char *text = NULL;
@@ -125,27 +144,27 @@ static int read_file(int folder, const char *name, struct json_doc **ret, struct
     n = text ? fd_read_full(fd, text, (size_t)st.st_size) : -ENOMEM;
     if (n < 0)
         return error_sys(err, (int)n, "read %s", name);
-    r = json_parse(text, (size_t)n, ret, err);
+    r = jtext_parse(text, (size_t)n, ret, err);
     return r < 0 ? error_wrap(err, "%s", name) : 0;
 }
 
 int boxes_load(const char *id, struct box_record **ret, struct error *err)
 {
     autoclose int folder = boxes_open_box(id, err);
-    autoptr(json_doc) doc = NULL;
+    autoptr(jtext_doc) doc = NULL;
     int r = folder < 0 ? folder : read_file(folder, "box.json", &doc, err);
 
     if (r >= 0)
-        r = record_read(json_root(doc), ret, err);
+        r = record_read(jtext_root(doc), ret, err);
     return r < 0 && err->code != ERR_NOT_FOUND ? error_wrap(err, "box %.12s", id) : r;
 }
 
 int boxes_load_last(int folder, struct box_last *ret, struct error *err)
 {
-    autoptr(json_doc) doc = NULL;
+    autoptr(jtext_doc) doc = NULL;
     int r = read_file(folder, "state.json", &doc, err);
 
-    return r < 0 ? r : last_read(json_root(doc), ret, err);
+    return r < 0 ? r : last_read(jtext_root(doc), ret, err);
 }
 
 int boxes_save_last(int folder, const struct box_last *l, struct error *err)
@@ -192,6 +211,17 @@ static int take_name(int names, int boxes, const struct box_record *r, struct er
     }
     return error_set(err, ERR_DENIED, "the name '%s' is being taken by others all the time",
                      r->name);
+}
+
+/* A reading position of its own: that of a copied descriptor is shared. */
+static DIR *open_list(int boxes)
+{
+    int fd = openat(boxes, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!d && fd >= 0)
+        (void)close(fd);
+    return d;
 }
 
 /* ---- adding and dropping ---- */
@@ -272,7 +302,7 @@ void boxes_sweep(void)
     struct error ignored;
     autoclose int boxes = boxes_open(&ignored);
     autoclose int names = boxes < 0 ? -1 : open_folder("names", &ignored);
-    DIR *d = names < 0 ? NULL : fdopendir(fcntl(boxes, F_DUPFD_CLOEXEC, 3));
+    DIR *d = names < 0 ? NULL : open_list(boxes);
 
     for (struct dirent *e; d && (e = readdir(d));)
         if (e->d_name[0] != '.')
@@ -286,7 +316,7 @@ void boxes_sweep(void)
 int boxes_each(int (*fn)(void *arg, const char *id), void *arg, struct error *err)
 {
     autoclose int boxes = boxes_open(err);
-    DIR *d = boxes < 0 ? NULL : fdopendir(fcntl(boxes, F_DUPFD_CLOEXEC, 3));
+    DIR *d = boxes < 0 ? NULL : open_list(boxes);
     int r = 0;
 
     if (!d)

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/jtext.h"
 #include "base/limits.h"
 
 /* ---- memory ---- */
@@ -207,44 +207,44 @@ void record_write(const struct box_record *r, struct buf *out)
 /* ---- reading: our own file, but a field that is missing or of another kind is simply unset ----
  */
 
-static char *get_text(const struct json *v, const char *key)
+static char *get_text(const struct jtext *v, const char *key)
 {
-    const char *s = json_string(json_get(v, key));
+    const char *s = jtext_string(jtext_get(v, key));
 
     return s ? need(strdup(s)) : NULL;
 }
 
-static uint64_t get_number(const struct json *v, const char *key)
+static uint64_t get_number(const struct jtext *v, const char *key)
 {
     int64_t n = 0;
 
-    (void)json_int(json_get(v, key), &n);
+    (void)jtext_int(jtext_get(v, key), &n);
     return (uint64_t)n;
 }
 
-static bool get_bool(const struct json *v, const char *key)
+static bool get_bool(const struct jtext *v, const char *key)
 {
-    return json_is_true(json_get(v, key));
+    return jtext_is_true(jtext_get(v, key));
 }
 
-static char **get_list(const struct json *v, const char *key)
+static char **get_list(const struct jtext *v, const char *key)
 {
-    const struct json *list = json_get(v, key);
-    char **ret = need(calloc(json_count(list) + 1, sizeof(*ret)));
+    const struct jtext *list = jtext_get(v, key);
+    char **ret = need(calloc(jtext_count(list) + 1, sizeof(*ret)));
     size_t n = 0;
 
-    for (const struct json *m = json_first(list); m; m = json_next(m))
-        if (json_string(m))
-            ret[n++] = need(strdup(json_string(m)));
+    for (const struct jtext *m = jtext_first(list); m; m = jtext_next(m))
+        if (jtext_string(m))
+            ret[n++] = need(strdup(jtext_string(m)));
     return ret;
 }
 
-static void get_mounts(const struct json *list, struct box_record *r)
+static void get_mounts(const struct jtext *list, struct box_record *r)
 {
-    r->mounts = need(calloc(json_count(list) + 1, sizeof(*r->mounts)));
-    for (const struct json *v = json_first(list); v; v = json_next(v)) {
+    r->mounts = need(calloc(jtext_count(list) + 1, sizeof(*r->mounts)));
+    for (const struct jtext *v = jtext_first(list); v; v = jtext_next(v)) {
         struct box_mount *m = &r->mounts[r->n_mounts];
-        const char *kind = json_string(json_get(v, "kind"));
+        const char *kind = jtext_string(jtext_get(v, "kind"));
 
         m->kind = kind && strcmp(kind, "bind") == 0 ? BOX_BIND : BOX_TMPFS;
         m->target = get_text(v, "target");
@@ -261,12 +261,12 @@ static void get_mounts(const struct json *list, struct box_record *r)
     }
 }
 
-static void get_labels(const struct json *list, struct box_record *r)
+static void get_labels(const struct jtext *list, struct box_record *r)
 {
-    r->labels = need(calloc(json_count(list) + 1, sizeof(*r->labels)));
-    for (const struct json *v = json_first(list); v; v = json_next(v)) {
-        const char *name = json_string(json_first(v));
-        const char *value = json_string(json_next(json_first(v)));
+    r->labels = need(calloc(jtext_count(list) + 1, sizeof(*r->labels)));
+    for (const struct jtext *v = jtext_first(list); v; v = jtext_next(v)) {
+        const char *name = jtext_string(jtext_first(v));
+        const char *value = jtext_string(jtext_next(jtext_first(v)));
 
         if (!name || !value)
             continue;
@@ -275,12 +275,12 @@ static void get_labels(const struct json *list, struct box_record *r)
     }
 }
 
-static void get_small(const struct json *v, struct box_record *r)
+static void get_small(const struct jtext *v, struct box_record *r)
 {
-    const struct json *ulimits = json_get(v, "ulimits"), *ports = json_get(v, "ports");
+    const struct jtext *ulimits = jtext_get(v, "ulimits"), *ports = jtext_get(v, "ports");
 
-    r->ulimits = need(calloc(json_count(ulimits) + 1, sizeof(*r->ulimits)));
-    for (const struct json *u = json_first(ulimits); u; u = json_next(u)) {
+    r->ulimits = need(calloc(jtext_count(ulimits) + 1, sizeof(*r->ulimits)));
+    for (const struct jtext *u = jtext_first(ulimits); u; u = jtext_next(u)) {
         struct box_ulimit *to = &r->ulimits[r->n_ulimits];
 
         to->name = get_text(u, "name");
@@ -288,8 +288,8 @@ static void get_small(const struct json *v, struct box_record *r)
         to->hard = (int64_t)get_number(u, "hard");
         r->n_ulimits += to->name != NULL;
     }
-    r->ports = need(calloc(json_count(ports) + 1, sizeof(*r->ports)));
-    for (const struct json *p = json_first(ports); p; p = json_next(p))
+    r->ports = need(calloc(jtext_count(ports) + 1, sizeof(*r->ports)));
+    for (const struct jtext *p = jtext_first(ports); p; p = jtext_next(p))
         r->ports[r->n_ports++] =
             (struct box_port){.host_ip = get_text(p, "host_ip"),
                               .host_port = (uint16_t)get_number(p, "host_port"),
@@ -297,11 +297,12 @@ static void get_small(const struct json *v, struct box_record *r)
                               .protocol = get_text(p, "protocol")};
 }
 
-int record_read(const struct json *v, struct box_record **ret, struct error *err)
+int record_read(const struct jtext *v, struct box_record **ret, struct error *err)
 {
     autoptr(box_record) r = need(calloc(1, sizeof(*r)));
-    const char *id = json_string(json_get(v, "id")), *image = json_string(json_get(v, "image_id"));
-    const struct json *limits = json_get(v, "limits");
+    const char *id = jtext_string(jtext_get(v, "id")),
+               *image = jtext_string(jtext_get(v, "image_id"));
+    const struct jtext *limits = jtext_get(v, "limits");
 
     r->name = get_text(v, "name");
     if (!id || strlen(id) != 64 || !r->name)
@@ -335,8 +336,8 @@ int record_read(const struct json *v, struct box_record **ret, struct error *err
                                     .pids = (uint32_t)get_number(limits, "pids"),
                                     .file_bytes = get_number(limits, "file"),
                                     .tmp_bytes = get_number(limits, "tmp")};
-    get_labels(json_get(v, "labels"), r);
-    get_mounts(json_get(v, "mounts"), r);
+    get_labels(jtext_get(v, "labels"), r);
+    get_mounts(jtext_get(v, "mounts"), r);
     get_small(v, r);
     *ret = TAKE_PTR(r);
     return 0;
@@ -367,9 +368,9 @@ void last_write(const struct box_last *l, struct buf *out)
     buf_puts(out, "}\n");
 }
 
-int last_read(const struct json *v, struct box_last *ret, struct error *err)
+int last_read(const struct jtext *v, struct box_last *ret, struct error *err)
 {
-    const char *grades = json_string(json_get(v, "grades")), *s;
+    const char *grades = jtext_string(jtext_get(v, "grades")), *s;
 
     *ret = (struct box_last){0};
     if (!grades || strlen(grades) != LIMIT_KINDS)
@@ -380,14 +381,14 @@ int last_read(const struct json *v, struct box_last *ret, struct error *err)
     ret->live.has_range = get_bool(v, "has_range");
     ret->live.belts = (uint32_t)get_number(v, "belts");
     for (size_t i = 0; i < 3; i++) {
-        s = json_string(json_get(v, group_keys[i]));
+        s = jtext_string(jtext_get(v, group_keys[i]));
         (void)snprintf(ret->live.cgroups[i], sizeof(ret->live.cgroups[i]), "%s", s ? s : "");
     }
     ret->started_usec = (int64_t)get_number(v, "started_usec");
     ret->finished_usec = (int64_t)get_number(v, "finished_usec");
     ret->exit_code = (int)get_number(v, "exit_code");
     ret->oom_killed = get_bool(v, "oom_killed");
-    s = json_string(json_get(v, "problem"));
+    s = jtext_string(jtext_get(v, "problem"));
     (void)snprintf(ret->problem, sizeof(ret->problem), "%s", s ? s : "");
     return 0;
 }

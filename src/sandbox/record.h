@@ -4,7 +4,7 @@
 #include "sandbox/sandbox.h"
 
 struct buf;
-struct json;
+struct jtext;
 
 /* What the last start and the end after it wrote down. */
 struct box_last {
@@ -16,9 +16,9 @@ struct box_last {
 };
 
 void record_write(const struct box_record *r, struct buf *out);
-int record_read(const struct json *v, struct box_record **ret, struct error *err);
+int record_read(const struct jtext *v, struct box_record **ret, struct error *err);
 void last_write(const struct box_last *l, struct buf *out);
-int last_read(const struct json *v, struct box_last *ret, struct error *err);
+int last_read(const struct jtext *v, struct box_last *ret, struct error *err);
 
 /* Lists of owned strings that end with NULL. */
 char **strings_copy(char *const *list);

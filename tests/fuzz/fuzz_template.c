@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/jtext.h"
 #include "cmd/docker/template.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -19,17 +19,17 @@ static const char object[] = "{\"Id\":\"aa\",\"State\":{\"Running\":true,\"Pid\"
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *s = fuzz_text(data, size), *line = strchr(s, '\n');
-    autoptr(json_doc) doc = NULL;
+    autoptr(jtext_doc) doc = NULL;
     const char *text = s;
     struct error err = {0};
     autobuf out;
 
     buf_init(&out, 1 << 20);
-    if (line && s[0] == '{' && json_parse(s, (size_t)(line - s), &doc, &err) >= 0)
+    if (line && s[0] == '{' && jtext_parse(s, (size_t)(line - s), &doc, &err) >= 0)
         text = line + 1;
-    else if (json_parse(object, strlen(object), &doc, &err) < 0)
+    else if (jtext_parse(object, strlen(object), &doc, &err) < 0)
         abort();
-    if (template_eval(text, json_root(doc), &out, &err) < 0) {
+    if (template_eval(text, jtext_root(doc), &out, &err) < 0) {
         PROPERTY(err.msg[0], "no reason");
         PROPERTY(err.code != ERR_INVALID || out.len == 0,
                  "printed '%s' though it is no template: %s", out.data, err.msg);

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/json.h"
+#include "base/jtext.h"
 #include "base/limits.h"
 #include "cmd/docker/docker.h"
 #include "cmd/docker/flags.h"
@@ -80,13 +80,13 @@ static void say_missing(const char *ref, const char *type, const struct error *e
 static int check_template(const char *format)
 {
     static const char empty[] = "{}";
-    autoptr(json_doc) doc = NULL;
+    autoptr(jtext_doc) doc = NULL;
     struct error err;
     autobuf out;
 
     buf_init(&out, LIMIT_TEMPLATE_TEXT);
-    if (json_parse(empty, 2, &doc, &err) < 0 ||
-        template_eval(format, json_root(doc), &out, &err) >= 0 || err.code != ERR_INVALID)
+    if (jtext_parse(empty, 2, &doc, &err) < 0 ||
+        template_eval(format, jtext_root(doc), &out, &err) >= 0 || err.code != ERR_INVALID)
         return 0;
     (void)fprintf(stderr, "template parsing error: %s\n", err.msg);
     return STATUS_BAD_TEMPLATE;

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/json.h"
+#include "base/jtext.h"
 #include "base/limits.h"
 #include "cmd/docker/docker.h"
 #include "cmd/docker/template.h"
@@ -80,10 +80,10 @@ void show_strings(struct buf *b, const char *key, char *const *list)
 static int eval(const char *format, const char *json, size_t len, struct buf *out,
                 struct error *err)
 {
-    autoptr(json_doc) doc = NULL;
-    int r = json_parse(json, len, &doc, err);
+    autoptr(jtext_doc) doc = NULL;
+    int r = jtext_parse(json, len, &doc, err);
 
-    return r < 0 ? r : template_eval(format, json_root(doc), out, err);
+    return r < 0 ? r : template_eval(format, jtext_root(doc), out, err);
 }
 
 /* 64 when the text is wrong, 1 when it does not fit the object: docker's difference. */

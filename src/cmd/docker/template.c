@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/jtext.h"
 #include "base/limits.h"
 #include "cmd/docker/template_value.h"
 
@@ -262,12 +262,12 @@ static int variable_value(struct walk *w, const struct token *t, struct value *r
 /* One `.Name` of a chain that begins at `from`. */
 static int field_value(struct walk *w, const char *from, const struct token *t, struct value *v)
 {
-    const struct json *object = v->kind == VALUE_JSON ? v->json : NULL, *member;
+    const struct jtext *object = v->kind == VALUE_JSON ? v->json : NULL, *member;
     char name[128], what[192];
 
     (void)snprintf(name, sizeof(name), "%.*s", (int)(t->len < 127 ? t->len : 127), t->at);
-    if (object && (object->type == JSON_OBJECT || object->type == JSON_NULL)) {
-        member = t->len < sizeof(name) ? json_get(object, name) : NULL;
+    if (object && (object->type == JTEXT_OBJECT || object->type == JTEXT_NULL)) {
+        member = t->len < sizeof(name) ? jtext_get(object, name) : NULL;
         if (member || value_is_map(object)) {
             *v = value_of(member);
             return 0;
@@ -557,7 +557,7 @@ static int walk_else(struct walk *w, enum end end, const struct value *dot, bool
     return walk_else(w, end, dot, live);
 }
 
-static int declare_pair(struct walk *w, const struct token names[2], int n, const struct json *m,
+static int declare_pair(struct walk *w, const struct token names[2], int n, const struct jtext *m,
                         size_t i)
 {
     struct value key = {.kind = VALUE_INT, .number = (long long)i}, v = value_of(m);
@@ -576,8 +576,8 @@ static int declare_pair(struct walk *w, const struct token names[2], int n, cons
 static int walk_members(struct walk *w, const struct value *v, const struct token names[2], int n,
                         enum end *ret)
 {
-    autofree const struct json **list = value_sorted(v->json);
-    size_t vars = w->n_vars, count = json_count(v->json);
+    autofree const struct jtext **list = value_sorted(v->json);
+    size_t vars = w->n_vars, count = jtext_count(v->json);
     const char *body = w->at;
     bool trim = w->trim;
 
@@ -613,9 +613,9 @@ static int walk_range(struct walk *w, const struct value *dot, bool live)
     from = w->at;
     if (n < 0 || (r = eval_pipeline(w, dot, live, &v)) < 0 || (r = read_end(w)) < 0)
         return n < 0 ? n : r;
-    if (live && v.kind != VALUE_NONE && (v.kind != VALUE_JSON || v.json->type == JSON_NUMBER))
+    if (live && v.kind != VALUE_NONE && (v.kind != VALUE_JSON || v.json->type == JTEXT_NUMBER))
         return unfit(w, from, from, "range can't iterate over it");
-    any = live && v.kind == VALUE_JSON && json_count(v.json) > 0;
+    any = live && v.kind == VALUE_JSON && jtext_count(v.json) > 0;
     if (any) {
         r = walk_members(w, &v, names, n, &end);
     } else { /* the names exist, so that what uses them can be read */
@@ -729,7 +729,7 @@ static enum end walk_list(struct walk *w, const struct value *dot, bool live)
     return end;
 }
 
-static int walk_all(struct walk *w, const struct json *value, bool live)
+static int walk_all(struct walk *w, const struct jtext *value, bool live)
 {
     const struct token root = {.kind = TOKEN_VARIABLE, .at = w->text, .len = 0};
     struct value dot = value_of(value);
@@ -751,7 +751,7 @@ static int walk_all(struct walk *w, const struct json *value, bool live)
     return w->out->failed ? error_set(w->err, ERR_TOO_LARGE, "template: it prints too much") : 0;
 }
 
-int template_eval(const char *text, const struct json *value, struct buf *out, struct error *err)
+int template_eval(const char *text, const struct jtext *value, struct buf *out, struct error *err)
 {
     struct walk w = {.text = text, .at = text, .out = out, .err = err};
     int r = walk_all(&w, value, false);

@@ -12,13 +12,13 @@
  */
 struct buf;
 struct error;
-struct json;
+struct jtext;
 
 /*
  * -ERR_INVALID: the text is no template; any other failure: it does not fit the value. The message
  * is what docker prints behind "template parsing error: ".
  */
-int template_eval(const char *text, const struct json *value, struct buf *out, struct error *err);
+int template_eval(const char *text, const struct jtext *value, struct buf *out, struct error *err);
 
 /* The escapes \t and \n, which docker's tables know and its inspect does not; in place. */
 void template_unescape(char *text);

@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/jtext.h"
 #include "base/limits.h"
 
 /* ---- texts that live until the end ---- */
@@ -50,27 +50,27 @@ const char *value_heap_take(struct value_heap *h, struct buf *b)
 
 /* ---- values ---- */
 
-struct value value_of(const struct json *v)
+struct value value_of(const struct jtext *v)
 {
     struct value r = {.kind = VALUE_JSON, .json = v};
     int64_t n;
 
     if (!v)
         return (struct value){.kind = VALUE_NONE};
-    if (v->type == JSON_STRING) {
+    if (v->type == JTEXT_STRING) {
         r.kind = VALUE_TEXT;
         r.text = v->text;
-    } else if (v->type == JSON_TRUE || v->type == JSON_FALSE) {
+    } else if (v->type == JTEXT_TRUE || v->type == JTEXT_FALSE) {
         r.kind = VALUE_BOOL;
-        r.number = v->type == JSON_TRUE;
-    } else if (json_int(v, &n)) {
+        r.number = v->type == JTEXT_TRUE;
+    } else if (jtext_int(v, &n)) {
         r.kind = VALUE_INT;
         r.number = n;
     }
     return r;
 }
 
-bool value_is_map(const struct json *v)
+bool value_is_map(const struct jtext *v)
 {
     static const char *const names[] = {"Labels",   "Label",        "Tmpfs",        "Ports",
                                         "Networks", "PortBindings", "ExposedPorts", "Options"};
@@ -83,19 +83,19 @@ bool value_is_map(const struct json *v)
 
 static int by_key(const void *a, const void *b)
 {
-    return strcmp((*(const struct json *const *)a)->key, (*(const struct json *const *)b)->key);
+    return strcmp((*(const struct jtext *const *)a)->key, (*(const struct jtext *const *)b)->key);
 }
 
-const struct json **value_sorted(const struct json *object)
+const struct jtext **value_sorted(const struct jtext *object)
 {
-    size_t n = json_count(object), i = 0;
-    const struct json **list = n ? calloc(n, sizeof(const struct json *)) : NULL;
+    size_t n = jtext_count(object), i = 0;
+    const struct jtext **list = n ? calloc(n, sizeof(const struct jtext *)) : NULL;
 
     if (!list)
         return NULL;
-    for (const struct json *m = json_first(object); m && i < n; m = json_next(m))
+    for (const struct jtext *m = jtext_first(object); m && i < n; m = jtext_next(m))
         list[i++] = m;
-    if (object->type == JSON_OBJECT)
+    if (object->type == JTEXT_OBJECT)
         qsort(list, n, sizeof(*list), by_key);
     return list;
 }
@@ -106,7 +106,7 @@ bool value_is_true(const struct value *v)
     case VALUE_NONE:
         return false;
     case VALUE_JSON:
-        return v->json->type == JSON_NUMBER || json_count(v->json) > 0;
+        return v->json->type == JTEXT_NUMBER || jtext_count(v->json) > 0;
     case VALUE_TEXT:
         return v->text[0] != 0;
     case VALUE_INT:
@@ -116,22 +116,22 @@ bool value_is_true(const struct value *v)
     return false;
 }
 
-static void print_json(struct buf *out, const struct json *v)
+static void print_json(struct buf *out, const struct jtext *v)
 {
     struct value inner;
 
-    if (v->type == JSON_NULL) {
+    if (v->type == JTEXT_NULL) {
         buf_puts(out, value_is_map(v) ? "map[]" : "[]"); /* all that docker leaves null are lists */
-    } else if (v->type == JSON_NUMBER) {
+    } else if (v->type == JTEXT_NUMBER) {
         buf_puts(out, v->text);
     } else {
-        autofree const struct json **list = value_sorted(v);
+        autofree const struct jtext **list = value_sorted(v);
 
-        buf_puts(out, v->type == JSON_OBJECT ? "map[" : "[");
-        for (size_t i = 0; list && i < json_count(v); i++) {
+        buf_puts(out, v->type == JTEXT_OBJECT ? "map[" : "[");
+        for (size_t i = 0; list && i < jtext_count(v); i++) {
             if (i)
                 buf_puts(out, " ");
-            if (v->type == JSON_OBJECT)
+            if (v->type == JTEXT_OBJECT)
                 buf_printf(out, "%s:", list[i]->key);
             inner = value_of(list[i]);
             value_print(out, &inner); /* as deep as the JSON reader allows */
@@ -161,15 +161,15 @@ void value_print(struct buf *out, const struct value *v)
     }
 }
 
-static void json_members(struct buf *out, const struct json *v)
+static void json_members(struct buf *out, const struct jtext *v)
 {
-    autofree const struct json **sorted = value_is_map(v) ? value_sorted(v) : NULL;
-    const struct json *m = json_first(v);
-    bool object = v->type == JSON_OBJECT;
+    autofree const struct jtext **sorted = value_is_map(v) ? value_sorted(v) : NULL;
+    const struct jtext *m = jtext_first(v);
+    bool object = v->type == JTEXT_OBJECT;
 
     buf_puts(out, object ? "{" : "[");
-    for (size_t i = 0; m; i++, m = json_next(m)) {
-        const struct json *this = sorted && object ? sorted[i] : m;
+    for (size_t i = 0; m; i++, m = jtext_next(m)) {
+        const struct jtext *this = sorted && object ? sorted[i] : m;
 
         if (i)
             buf_puts(out, ",");
@@ -182,24 +182,24 @@ static void json_members(struct buf *out, const struct json *v)
     buf_puts(out, object ? "}" : "]");
 }
 
-void value_json(struct buf *out, const struct json *v)
+void value_json(struct buf *out, const struct jtext *v)
 {
-    switch (v ? v->type : JSON_NULL) {
-    case JSON_NULL:
+    switch (v ? v->type : JTEXT_NULL) {
+    case JTEXT_NULL:
         buf_puts(out, "null");
         break;
-    case JSON_FALSE:
-    case JSON_TRUE:
-        buf_puts(out, v->type == JSON_TRUE ? "true" : "false");
+    case JTEXT_FALSE:
+    case JTEXT_TRUE:
+        buf_puts(out, v->type == JTEXT_TRUE ? "true" : "false");
         break;
-    case JSON_NUMBER:
+    case JTEXT_NUMBER:
         buf_puts(out, v->text);
         break;
-    case JSON_STRING:
+    case JTEXT_STRING:
         buf_json_string(out, v->text, strlen(v->text));
         break;
-    case JSON_ARRAY:
-    case JSON_OBJECT:
+    case JTEXT_ARRAY:
+    case JTEXT_OBJECT:
         json_members(out, v);
         break;
     }
@@ -231,7 +231,7 @@ static const char *kind_name(const struct value *v)
 {
     static const char *const names[] = {"nil", "map", "string", "int", "bool"};
 
-    if (v->kind == VALUE_JSON && v->json->type == JSON_ARRAY)
+    if (v->kind == VALUE_JSON && v->json->type == JTEXT_ARRAY)
         return "[]string";
     return names[v->kind];
 }
@@ -251,16 +251,16 @@ static int fn_json(struct call *c)
     return 0;
 }
 
-static int index_array(const struct json *array, const struct value *key, struct value *v,
+static int index_array(const struct jtext *array, const struct value *key, struct value *v,
                        struct error *err)
 {
-    const struct json *m = json_first(array);
+    const struct jtext *m = jtext_first(array);
 
     if (key->kind != VALUE_INT)
         return error_set(err, ERR_UNSUPPORTED, "cannot index slice/array with type %s",
                          kind_name(key));
     for (long long i = 0; m && i < key->number; i++)
-        m = json_next(m);
+        m = jtext_next(m);
     if (!m || key->number < 0)
         return error_set(err, ERR_NOT_FOUND, "index out of range: %lld", key->number);
     *v = value_of(m);
@@ -277,13 +277,13 @@ static int fn_index(struct call *c)
 
         if (v.kind != VALUE_JSON)
             return error_set(c->err, ERR_UNSUPPORTED, "can't index item of type %s", kind_name(&v));
-        if (v.json->type == JSON_ARRAY) {
+        if (v.json->type == JTEXT_ARRAY) {
             r = index_array(v.json, key, &v, c->err);
         } else if (key->kind != VALUE_TEXT) {
             r = error_set(c->err, ERR_UNSUPPORTED, "value has type %s; should be string",
                           kind_name(key));
         } else {
-            const struct json *m = json_get(v.json, key->text);
+            const struct jtext *m = jtext_get(v.json, key->text);
 
             v = m ? value_of(m) : (struct value){.kind = VALUE_TEXT, .text = ""};
         }
@@ -300,8 +300,8 @@ static int fn_len(struct call *c)
 
     if (v->kind == VALUE_TEXT)
         *c->ret = (struct value){.kind = VALUE_INT, .number = (long long)strlen(v->text)};
-    else if (v->kind == VALUE_JSON && v->json->type != JSON_NUMBER)
-        *c->ret = (struct value){.kind = VALUE_INT, .number = (long long)json_count(v->json)};
+    else if (v->kind == VALUE_JSON && v->json->type != JTEXT_NUMBER)
+        *c->ret = (struct value){.kind = VALUE_INT, .number = (long long)jtext_count(v->json)};
     else
         return error_set(c->err, ERR_UNSUPPORTED, "len of type %s", kind_name(v));
     return 0;
@@ -312,12 +312,12 @@ static int fn_join(struct call *c)
     const struct value *list = &c->args[0], *between = &c->args[1];
 
     if (list->kind != VALUE_JSON || between->kind != VALUE_TEXT ||
-        (list->json->type != JSON_ARRAY && list->json->type != JSON_NULL))
+        (list->json->type != JTEXT_ARRAY && list->json->type != JTEXT_NULL))
         return error_set(c->err, ERR_UNSUPPORTED, "wants a list and a string");
-    for (const struct json *m = json_first(list->json); m; m = json_next(m)) {
+    for (const struct jtext *m = jtext_first(list->json); m; m = jtext_next(m)) {
         struct value v = value_of(m);
 
-        if (m != json_first(list->json))
+        if (m != jtext_first(list->json))
             buf_puts(c->out, between->text);
         value_print(c->out, &v);
     }

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 
 struct error;
-struct json;
+struct jtext;
 
 enum value_kind {
     VALUE_NONE, /* a key that a map does not have */
@@ -19,7 +19,7 @@ enum value_kind {
 
 struct value {
     enum value_kind kind;
-    const struct json *json;
+    const struct jtext *json;
     const char *text;
     long long number;
 };
@@ -34,15 +34,15 @@ void value_heap_done(struct value_heap *h);
 /* Takes the buffer's content; NULL when it failed or there is too much of it. */
 const char *value_heap_take(struct value_heap *h, struct buf *b);
 
-struct value value_of(const struct json *v);
+struct value value_of(const struct jtext *v);
 /* As Go prints it. */
 void value_print(struct buf *out, const struct value *v);
-void value_json(struct buf *out, const struct json *v);
+void value_json(struct buf *out, const struct jtext *v);
 bool value_is_true(const struct value *v);
 /* Docker declares these as maps, the others as structs: a map may be asked for any key. */
-bool value_is_map(const struct json *v);
+bool value_is_map(const struct jtext *v);
 /* Members in the order of their keys; to be freed. NULL when there are none. */
-const struct json **value_sorted(const struct json *object);
+const struct jtext **value_sorted(const struct jtext *object);
 
 /* NULL when there is no such function. */
 struct value_function;

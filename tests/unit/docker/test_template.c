@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/jtext.h"
 #include "tests/test.h"
 
 /* The object that docker 28.2.2 was asked about: what it printed is what is wanted here. */
@@ -18,10 +18,10 @@ static const char object[] =
 
 static int eval(const char *text, struct buf *out, struct error *err)
 {
-    autoptr(json_doc) doc = NULL;
+    autoptr(jtext_doc) doc = NULL;
 
-    assert_int_equal(json_parse(object, strlen(object), &doc, err), 0);
-    return template_eval(text, json_root(doc), out, err);
+    assert_int_equal(jtext_parse(object, strlen(object), &doc, err), 0);
+    return template_eval(text, jtext_root(doc), out, err);
 }
 
 static void check(const char *text, const char *want)

@@ -2,7 +2,7 @@
 #include "sandbox/record.h"
 
 #include "base/buf.h"
-#include "base/json.h"
+#include "base/jtext.h"
 #include "tests/test.h"
 
 /* Words of a record are owned where it is used; here they are literals. */
@@ -51,7 +51,7 @@ static void test_round_trip(void **state)
                            .read_only_root = true,
                            .created_usec = 1794732000000000};
     autoptr(box_record) back = NULL;
-    autoptr(json_doc) doc = NULL;
+    autoptr(jtext_doc) doc = NULL;
     struct error err;
     autobuf text, again;
 
@@ -60,8 +60,8 @@ static void test_round_trip(void **state)
     buf_init(&text, 1 << 20);
     buf_init(&again, 1 << 20);
     record_write(&r, &text);
-    CHECK_OK(json_parse(text.data, text.len, &doc, &err), err);
-    CHECK_OK(record_read(json_root(doc), &back, &err), err);
+    CHECK_OK(jtext_parse(text.data, text.len, &doc, &err), err);
+    CHECK_OK(record_read(jtext_root(doc), &back, &err), err);
     record_write(back, &again);
     assert_string_equal(again.data, text.data);
     assert_string_equal(back->command[2], "echo \"x\"\n");
@@ -76,12 +76,12 @@ static void test_refuses(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(bad); i++) {
-        autoptr(json_doc) doc = NULL;
+        autoptr(jtext_doc) doc = NULL;
         struct box_record *r = NULL;
         struct error err;
 
-        CHECK_OK(json_parse(bad[i], strlen(bad[i]), &doc, &err), err);
-        CHECK_ERR(record_read(json_root(doc), &r, &err), err, ERR_INVALID, "box.json");
+        CHECK_OK(jtext_parse(bad[i], strlen(bad[i]), &doc, &err), err);
+        CHECK_ERR(record_read(jtext_root(doc), &r, &err), err, ERR_INVALID, "box.json");
     }
 }
 
@@ -97,7 +97,7 @@ static void test_last(void **state)
                          .oom_killed = true,
                          .problem = "memory"},
                     back;
-    autoptr(json_doc) doc = NULL;
+    autoptr(jtext_doc) doc = NULL;
     struct error err;
     autobuf text;
 
@@ -105,8 +105,8 @@ static void test_last(void **state)
     l.live.grades[LIMIT_MEMORY] = GRADE_KERNEL;
     buf_init(&text, 1 << 16);
     last_write(&l, &text);
-    CHECK_OK(json_parse(text.data, text.len, &doc, &err), err);
-    CHECK_OK(last_read(json_root(doc), &back, &err), err);
+    CHECK_OK(jtext_parse(text.data, text.len, &doc, &err), err);
+    CHECK_OK(last_read(jtext_root(doc), &back, &err), err);
     assert_int_equal(back.live.grades[LIMIT_MEMORY], GRADE_KERNEL);
     assert_string_equal(back.live.cgroups[2], "/c");
     assert_int_equal(back.exit_code, 137);

@@ -6,6 +6,8 @@
  * characters, numbers that are not JSON's, anything after the value, more than LIMIT_JSON_DEPTH
  * levels or LIMIT_JSON_NODES values.
  *
+ * Not named json: jansson, which reads what comes from outside, has those names.
+ *
  * The document owns its values; every function below takes NULL for "no such value" and passes it
  * on, so that a path of lookups needs one check, at its end.
  */
@@ -17,18 +19,18 @@
 
 struct error;
 
-enum json_type {
-    JSON_NULL,
-    JSON_FALSE,
-    JSON_TRUE,
-    JSON_NUMBER,
-    JSON_STRING,
-    JSON_ARRAY,
-    JSON_OBJECT
+enum jtext_type {
+    JTEXT_NULL,
+    JTEXT_FALSE,
+    JTEXT_TRUE,
+    JTEXT_NUMBER,
+    JTEXT_STRING,
+    JTEXT_ARRAY,
+    JTEXT_OBJECT
 };
 
-struct json {
-    enum json_type type;
+struct jtext {
+    enum jtext_type type;
     const char *key;  /* in an object, else NULL */
     const char *text; /* strings decoded, numbers as written */
     uint32_t count;   /* members of an array or object */
@@ -37,20 +39,20 @@ struct json {
     uint32_t end;
 };
 
-struct json_doc;
+struct jtext_doc;
 
-int json_parse(const char *text, size_t len, struct json_doc **ret, struct error *err);
-void json_doc_free(struct json_doc *doc);
-DEFINE_AUTOPTR(json_doc)
+int jtext_parse(const char *text, size_t len, struct jtext_doc **ret, struct error *err);
+void jtext_doc_free(struct jtext_doc *doc);
+DEFINE_AUTOPTR(jtext_doc)
 
-const struct json *json_root(const struct json_doc *doc);
-const struct json *json_get(const struct json *object, const char *key);
+const struct jtext *jtext_root(const struct jtext_doc *doc);
+const struct jtext *jtext_get(const struct jtext *object, const char *key);
 /* Members of an array or object, in order. */
-const struct json *json_first(const struct json *v);
-const struct json *json_next(const struct json *v);
-const char *json_key(const struct json *v);
+const struct jtext *jtext_first(const struct jtext *v);
+const struct jtext *jtext_next(const struct jtext *v);
+const char *jtext_key(const struct jtext *v);
 /* NULL unless it is a string. */
-const char *json_string(const struct json *v);
-bool json_int(const struct json *v, int64_t *ret);
-bool json_is_true(const struct json *v);
-size_t json_count(const struct json *v);
+const char *jtext_string(const struct jtext *v);
+bool jtext_int(const struct jtext *v, int64_t *ret);
+bool jtext_is_true(const struct jtext *v);
+size_t jtext_count(const struct jtext *v);

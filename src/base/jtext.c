@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/json.h"
+#include "base/jtext.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,15 +12,15 @@
  * Values stand in one array in the order of the text: the members of a container follow it, and
  * `end` leads past them. Strings are decoded into one block that cannot outgrow the text.
  */
-struct json_doc {
-    struct json *nodes;
+struct jtext_doc {
+    struct jtext *nodes;
     uint32_t n, cap;
     char *strings;
 };
 
 struct parser {
     const char *at, *end, *begin;
-    struct json_doc *doc;
+    struct jtext_doc *doc;
     char *out; /* next free byte of doc->strings */
     const char *problem;
 };
@@ -206,7 +206,7 @@ static bool digits(struct parser *p)
     return p->at > start;
 }
 
-static bool read_number(struct parser *p, struct json *v)
+static bool read_number(struct parser *p, struct jtext *v)
 {
     const char *start = p->at;
     size_t n;
@@ -230,7 +230,7 @@ static bool read_number(struct parser *p, struct json *v)
             return fail(p, "a number without its exponent");
     }
     n = (size_t)(p->at - start);
-    v->type = JSON_NUMBER;
+    v->type = JTEXT_NUMBER;
     v->text = p->out;
     memcpy(p->out, start, n);
     p->out[n] = 0;
@@ -238,12 +238,12 @@ static bool read_number(struct parser *p, struct json *v)
     return true;
 }
 
-static bool read_word(struct parser *p, struct json *v)
+static bool read_word(struct parser *p, struct jtext *v)
 {
     static const struct {
         const char *word;
-        enum json_type type;
-    } words[] = {{"null", JSON_NULL}, {"true", JSON_TRUE}, {"false", JSON_FALSE}};
+        enum jtext_type type;
+    } words[] = {{"null", JTEXT_NULL}, {"true", JTEXT_TRUE}, {"false", JTEXT_FALSE}};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
         size_t n = strlen(words[i].word);
@@ -261,7 +261,7 @@ static bool read_word(struct parser *p, struct json *v)
 
 #define NO_PARENT UINT32_MAX
 
-static bool key_is_new(const struct json_doc *doc, uint32_t object, const char *key)
+static bool key_is_new(const struct jtext_doc *doc, uint32_t object, const char *key)
 {
     for (uint32_t i = object + 1; i < doc->n; i = doc->nodes[i].end ? doc->nodes[i].end : i + 1)
         if (doc->nodes[i].parent == object && strcmp(doc->nodes[i].key, key) == 0)
@@ -269,9 +269,9 @@ static bool key_is_new(const struct json_doc *doc, uint32_t object, const char *
     return true;
 }
 
-static struct json *new_node(struct parser *p, uint32_t parent)
+static struct jtext *new_node(struct parser *p, uint32_t parent)
 {
-    struct json_doc *doc = p->doc;
+    struct jtext_doc *doc = p->doc;
 
     if (doc->n == LIMIT_JSON_NODES) {
         (void)fail(p, "too many values");
@@ -279,7 +279,7 @@ static struct json *new_node(struct parser *p, uint32_t parent)
     }
     if (doc->n == doc->cap) {
         uint32_t cap = doc->cap ? 2 * doc->cap : 64;
-        struct json *nodes = realloc(doc->nodes, cap * sizeof(*nodes));
+        struct jtext *nodes = realloc(doc->nodes, cap * sizeof(*nodes));
 
         if (!nodes) {
             (void)fail(p, "out of memory");
@@ -290,7 +290,7 @@ static struct json *new_node(struct parser *p, uint32_t parent)
     }
     if (parent != NO_PARENT)
         doc->nodes[parent].count++;
-    doc->nodes[doc->n] = (struct json){.self = doc->n, .parent = parent};
+    doc->nodes[doc->n] = (struct jtext){.self = doc->n, .parent = parent};
     return &doc->nodes[doc->n++];
 }
 
@@ -298,9 +298,9 @@ static struct json *new_node(struct parser *p, uint32_t parent)
 static bool read_value(struct parser *p, uint32_t parent)
 {
     const char *key = NULL;
-    struct json *v;
+    struct jtext *v;
 
-    if (parent != NO_PARENT && p->doc->nodes[parent].type == JSON_OBJECT) {
+    if (parent != NO_PARENT && p->doc->nodes[parent].type == JTEXT_OBJECT) {
         if (!take(p, '"'))
             return fail(p, "a key is missing");
         key = read_string(p);
@@ -320,14 +320,14 @@ static bool read_value(struct parser *p, uint32_t parent)
     v->key = key;
     v->end = p->doc->n; /* of a container: set again when it closes */
     if (*p->at == '{' || *p->at == '[') {
-        v->type = *p->at++ == '{' ? JSON_OBJECT : JSON_ARRAY;
+        v->type = *p->at++ == '{' ? JTEXT_OBJECT : JTEXT_ARRAY;
         v->end = 0; /* open */
         return true;
     }
     if (*p->at != '"')
         return read_word(p, v);
     p->at++;
-    v->type = JSON_STRING;
+    v->type = JTEXT_STRING;
     v->text = read_string(p);
     return v->text != NULL;
 }
@@ -339,7 +339,7 @@ static bool read_document(struct parser *p)
     if (!read_value(p, NO_PARENT))
         return false;
     for (last = 0;;) {
-        struct json *v = &p->doc->nodes[last];
+        struct jtext *v = &p->doc->nodes[last];
         bool first = false;
 
         if (v->end == 0) { /* just opened */
@@ -349,9 +349,9 @@ static bool read_document(struct parser *p)
             first = true;
         }
         while (open != NO_PARENT) {
-            struct json *o = &p->doc->nodes[open];
+            struct jtext *o = &p->doc->nodes[open];
 
-            if (!take(p, o->type == JSON_OBJECT ? '}' : ']'))
+            if (!take(p, o->type == JTEXT_OBJECT ? '}' : ']'))
                 break;
             o->end = p->doc->n;
             open = o->parent;
@@ -370,9 +370,9 @@ static bool read_document(struct parser *p)
     return p->at == p->end || fail(p, "something follows the value");
 }
 
-int json_parse(const char *text, size_t len, struct json_doc **ret, struct error *err)
+int jtext_parse(const char *text, size_t len, struct jtext_doc **ret, struct error *err)
 {
-    autoptr(json_doc) doc = calloc(1, sizeof(*doc));
+    autoptr(jtext_doc) doc = calloc(1, sizeof(*doc));
     struct parser p = {.at = text, .begin = text, .end = text + len, .doc = doc};
 
     if (doc) /* a number and its NUL may need one byte more than they had: "1,2" */
@@ -387,7 +387,7 @@ int json_parse(const char *text, size_t len, struct json_doc **ret, struct error
     return 0;
 }
 
-void json_doc_free(struct json_doc *doc)
+void jtext_doc_free(struct jtext_doc *doc)
 {
     if (!doc)
         return;
@@ -398,19 +398,19 @@ void json_doc_free(struct json_doc *doc)
 
 /* ---- reading ---- */
 
-const struct json *json_root(const struct json_doc *doc)
+const struct jtext *jtext_root(const struct jtext_doc *doc)
 {
     return doc ? doc->nodes : NULL;
 }
 
-const struct json *json_first(const struct json *v)
+const struct jtext *jtext_first(const struct jtext *v)
 {
     return v && v->count ? v + 1 : NULL;
 }
 
-const struct json *json_next(const struct json *v)
+const struct jtext *jtext_next(const struct jtext *v)
 {
-    const struct json *up;
+    const struct jtext *up;
 
     if (!v || v->parent == NO_PARENT)
         return NULL;
@@ -418,32 +418,32 @@ const struct json *json_next(const struct json *v)
     return v->end < up->end ? v + (v->end - v->self) : NULL;
 }
 
-const struct json *json_get(const struct json *object, const char *key)
+const struct jtext *jtext_get(const struct jtext *object, const char *key)
 {
-    if (!object || object->type != JSON_OBJECT)
+    if (!object || object->type != JTEXT_OBJECT)
         return NULL;
-    for (const struct json *v = json_first(object); v; v = json_next(v))
+    for (const struct jtext *v = jtext_first(object); v; v = jtext_next(v))
         if (strcmp(v->key, key) == 0)
             return v;
     return NULL;
 }
 
-const char *json_key(const struct json *v)
+const char *jtext_key(const struct jtext *v)
 {
     return v ? v->key : NULL;
 }
 
-const char *json_string(const struct json *v)
+const char *jtext_string(const struct jtext *v)
 {
-    return v && v->type == JSON_STRING ? v->text : NULL;
+    return v && v->type == JTEXT_STRING ? v->text : NULL;
 }
 
-bool json_int(const struct json *v, int64_t *ret)
+bool jtext_int(const struct jtext *v, int64_t *ret)
 {
     char *end;
     long long n;
 
-    if (!v || v->type != JSON_NUMBER)
+    if (!v || v->type != JTEXT_NUMBER)
         return false;
     errno = 0;
     n = strtoll(v->text, &end, 10);
@@ -453,12 +453,12 @@ bool json_int(const struct json *v, int64_t *ret)
     return true;
 }
 
-bool json_is_true(const struct json *v)
+bool jtext_is_true(const struct jtext *v)
 {
-    return v && v->type == JSON_TRUE;
+    return v && v->type == JTEXT_TRUE;
 }
 
-size_t json_count(const struct json *v)
+size_t jtext_count(const struct jtext *v)
 {
     return v ? v->count : 0;
 }

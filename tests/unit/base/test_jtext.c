@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/json.h"
+#include "base/jtext.h"
 
 #include <string.h>
 
@@ -12,31 +12,31 @@ static void test_reads(void **state)
     static const char text[] = " {\"a\": [1, -2.5e+3, \"x\\n\\u00e9\\ud83d\\ude00\", [], {}], "
                                "\"b\": true, \"c\": {\"d\": null},"
                                " \"big\": 9223372036854775807} ";
-    autoptr(json_doc) doc = NULL;
-    const struct json *root, *a, *v;
+    autoptr(jtext_doc) doc = NULL;
+    const struct jtext *root, *a, *v;
     struct error err;
     int64_t n;
 
     (void)state;
-    assert_int_equal(json_parse(text, strlen(text), &doc, &err), 0);
-    root = json_root(doc);
-    a = json_get(root, "a");
-    assert_int_equal(json_count(root), 4);
-    assert_int_equal(json_count(a), 5);
-    v = json_first(a);
-    assert_true(json_int(v, &n));
+    assert_int_equal(jtext_parse(text, strlen(text), &doc, &err), 0);
+    root = jtext_root(doc);
+    a = jtext_get(root, "a");
+    assert_int_equal(jtext_count(root), 4);
+    assert_int_equal(jtext_count(a), 5);
+    v = jtext_first(a);
+    assert_true(jtext_int(v, &n));
     assert_int_equal(n, 1);
-    v = json_next(v);
-    assert_false(json_int(v, &n)); /* not a whole number as it is written */
-    v = json_next(v);
-    assert_string_equal(json_string(v), "x\n\xc3\xa9\xf0\x9f\x98\x80");
-    v = json_next(json_next(v));
-    assert_int_equal(v->type, JSON_OBJECT);
-    assert_null(json_next(v));
-    assert_true(json_is_true(json_get(root, "b")));
-    assert_int_equal(json_get(json_get(root, "c"), "d")->type, JSON_NULL);
-    assert_null(json_string(json_get(json_get(json_get(root, "no"), "such"), "path")));
-    assert_true(json_int(json_get(root, "big"), &n) && n == INT64_MAX);
+    v = jtext_next(v);
+    assert_false(jtext_int(v, &n)); /* not a whole number as it is written */
+    v = jtext_next(v);
+    assert_string_equal(jtext_string(v), "x\n\xc3\xa9\xf0\x9f\x98\x80");
+    v = jtext_next(jtext_next(v));
+    assert_int_equal(v->type, JTEXT_OBJECT);
+    assert_null(jtext_next(v));
+    assert_true(jtext_is_true(jtext_get(root, "b")));
+    assert_int_equal(jtext_get(jtext_get(root, "c"), "d")->type, JTEXT_NULL);
+    assert_null(jtext_string(jtext_get(jtext_get(jtext_get(root, "no"), "such"), "path")));
+    assert_true(jtext_int(jtext_get(root, "big"), &n) && n == INT64_MAX);
 }
 
 static void test_refuses(void **state)
@@ -84,10 +84,10 @@ static void test_refuses(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        struct json_doc *doc = NULL;
+        struct jtext_doc *doc = NULL;
         struct error err = {0};
 
-        if (json_parse(bad[i], strlen(bad[i]), &doc, &err) >= 0)
+        if (jtext_parse(bad[i], strlen(bad[i]), &doc, &err) >= 0)
             fail_msg("'%s' was read", bad[i]);
         assert_null(doc);
         assert_true(strncmp(err.msg, "JSON, byte ", 11) == 0);
@@ -101,20 +101,20 @@ static void test_limits(void **state)
 
     (void)state;
     for (unsigned depth = LIMIT_JSON_DEPTH; depth <= LIMIT_JSON_DEPTH + 1; depth++) {
-        autoptr(json_doc) doc = NULL;
+        autoptr(jtext_doc) doc = NULL;
 
         memset(deep, '[', depth);
         memset(deep + depth, ']', depth);
-        assert_int_equal(json_parse(deep, 2 * depth, &doc, &err) == 0, depth <= LIMIT_JSON_DEPTH);
+        assert_int_equal(jtext_parse(deep, 2 * depth, &doc, &err) == 0, depth <= LIMIT_JSON_DEPTH);
     }
     for (unsigned n = LIMIT_JSON_NODES - 1; n <= LIMIT_JSON_NODES; n++) { /* and the array itself */
-        autoptr(json_doc) doc = NULL;
+        autoptr(jtext_doc) doc = NULL;
 
         for (unsigned i = 0; i < n; i++)
             memcpy(wide + 1 + 2 * i, "0,", 2);
         wide[0] = '[';
         wide[2 * n] = ']';
-        assert_int_equal(json_parse(wide, 2 * n + 1, &doc, &err) == 0, n < LIMIT_JSON_NODES);
+        assert_int_equal(jtext_parse(wide, 2 * n + 1, &doc, &err) == 0, n < LIMIT_JSON_NODES);
     }
 }
 
