@@ -674,6 +674,18 @@ static void on_connection(int signals)
     sys_call(__NR_close, conn); /* without a reaper: the client sees the end at once */
 }
 
+/* Still, that is: a pause stops init as well, and what it hears of afterwards may be over. */
+static bool is_stopped(int pid)
+{
+    char text[12], *name = text + 11;
+    struct process p;
+
+    *name = 0;
+    for (; pid; pid /= 10)
+        *--name = (char)('0' + pid % 10);
+    return read_process(name, &p) && p.halted;
+}
+
 /* More children than reapers: one ended without having killed its command. */
 static bool has_strays(void)
 {
@@ -702,8 +714,9 @@ static void take_reapers(void)
     while ((pid = sys_call(__NR_wait4, -1, &status, WNOHANG | WUNTRACED, 0)) > 0) {
         struct reaper **at = &reapers, *r;
 
-        if ((status & 0xff) == 0x7f) { /* stopped, by a command of the same user: it is of no use */
-            sys_call(__NR_kill, pid, SIGKILL);
+        if ((status & 0xff) == 0x7f) {
+            if (is_stopped((int)pid)) /* by a command of the same user: it is of no use any more */
+                sys_call(__NR_kill, pid, SIGKILL);
             continue;
         }
 
