@@ -437,7 +437,19 @@ static bool read_process(const char *name, struct process *ret)
     return true;
 }
 
-static size_t list_processes(struct process *all, size_t max)
+static bool is_reaper(int pid)
+{
+    for (const struct reaper *r = reapers; r; r = r->next)
+        if (r->pid == pid)
+            return true;
+    return false;
+}
+
+/*
+ * All of them. A child of top that runs is stopped as soon as it is seen: one that forks and exits,
+ * again and again, is always such a child, and gone before a whole list is made.
+ */
+static size_t list_processes(struct process *all, size_t max, int top)
 {
     long fd = sys_call(__NR_openat, AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n;
     char buf[2048] __attribute__((aligned(8)));
@@ -449,22 +461,18 @@ static size_t list_processes(struct process *all, size_t max)
             unsigned short len;
 
             memcpy(&len, buf + at + 16, sizeof(len));
-            if (*name >= '1' && *name <= '9' && count < max && read_process(name, &all[count]))
-                count++;
+            if (*name >= '1' && *name <= '9' && count < max && read_process(name, &all[count])) {
+                const struct process *p = &all[count++];
+
+                if (p->parent == top && !p->halted && !(top == 1 && is_reaper(p->pid)))
+                    sys_call(__NR_kill, p->pid, SIGSTOP);
+            }
             at += len;
         }
     }
     if (fd >= 0)
         sys_call(__NR_close, fd);
     return count;
-}
-
-static bool is_reaper(int pid)
-{
-    for (const struct reaper *r = reapers; r; r = r->next)
-        if (r->pid == pid)
-            return true;
-    return false;
 }
 
 /* Marks what descends from top, reapers apart; how many there are. */
@@ -512,7 +520,7 @@ static void kill_below(struct command *c, int top, int rounds)
     if (table < 0 && table > -4096)
         return;
     for (int round = 0; round < rounds; round++) {
-        size_t n = list_processes(all, max), running = 0;
+        size_t n = list_processes(all, max, top), running = 0;
 
         if (mark_below(all, n, top) == 0)
             break;
