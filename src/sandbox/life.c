@@ -233,6 +233,15 @@ int hold_attach(const struct hold *h, struct box **ret, struct error *err)
     return error_set(err, ERR_NOT_FOUND, "the box does not run");
 }
 
+/* Both in one: a box that has to run for what is asked of it. */
+static int hold_running(const struct box_record *r, bool locked, struct hold *h, struct box **ret,
+                        struct error *err)
+{
+    int e = hold_open(r, locked, h, err);
+
+    return e < 0 ? e : hold_attach(h, ret, err);
+}
+
 bool life_is_paused(pid_t init_pid)
 {
     return watch_state(init_pid) == 'T';
@@ -558,24 +567,21 @@ int sandbox_pause(const struct box_record *r, bool pause, struct error *err)
 {
     autohold h = HOLD_EMPTY;
     struct box *b;
-    int e = hold_open(r, true, &h, err);
+    int e = hold_running(r, true, &h, &b, err);
 
-    if (e >= 0)
-        e = hold_attach(&h, &b, err);
     if (e < 0)
         return e;
     if (life_is_paused(b->init_pid) == pause) {
         engine_native.destroy(b);
         return error_set(err, ERR_INVALID, pause ? "is already paused" : "is not paused");
     }
-    if (pause) /* first init, so that nothing new is started */
+    if (pause) { /* first init, so that nothing new is started */
         (void)kill(b->init_pid, SIGSTOP);
-    if (pause)
         stop_all(b->init_pid);
-    else
+    } else {
         watch_signal(b->init_pid, SIGCONT);
-    if (!pause)
         (void)kill(b->init_pid, SIGCONT);
+    }
     engine_native.destroy(b);
     return 0;
 }
@@ -603,10 +609,8 @@ int sandbox_each_process(const struct box_record *r, void (*fn)(void *arg, pid_t
 {
     autohold h = HOLD_EMPTY;
     struct box *b;
-    int e = hold_open(r, false, &h, err);
+    int e = hold_running(r, false, &h, &b, err);
 
-    if (e >= 0)
-        e = hold_attach(&h, &b, err);
     if (e < 0)
         return e;
     watch_each(b->init_pid, fn, arg);
@@ -618,10 +622,8 @@ int sandbox_usage(const struct box_record *r, struct box_usage *ret, struct erro
 {
     autohold h = HOLD_EMPTY;
     struct box *b;
-    int e = hold_open(r, false, &h, err);
+    int e = hold_running(r, false, &h, &b, err);
 
-    if (e >= 0)
-        e = hold_attach(&h, &b, err);
     if (e < 0)
         return e;
     e = b->ops->usage(b, ret);

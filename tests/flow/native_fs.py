@@ -23,32 +23,13 @@ import tempfile
 import threading
 import time
 
+from tap import Skip, default_label, need, run, same, test
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 KNOWN = {"canon": "3b45ccc8ebcbd0ff50acaa6e3ad5e095fa1e0a96439900da40a1bc5c1f2c2777",
          "stat": "7e701e90bb9a7ef6d5b61af3dbef04645dc95babd46dc0c3ad8ba29a7a0566a0",
          "pinned": "c6a034108632f49c1a312593adadb7e33385426f31710ee8dd0320bdeb9a629e"}
-TESTS = []
 ARGS = None
-
-
-def test(claim):
-    def add(fn):
-        TESTS.append((claim, fn))
-        return fn
-    return add
-
-
-class Skip(Exception):
-    pass
-
-
-def need(cond, msg):
-    if not cond:
-        raise AssertionError(msg)
-
-
-def same(got, want, what=""):
-    need(got == want, f"{what}: got {got!r}, want {want!r}")
 
 
 def b(path):
@@ -706,28 +687,11 @@ def main():
     a.add_argument("--only", default="")
     a.add_argument("--ops", type=int, default=80)
     a.add_argument("--seed", type=int, default=1)
-    a.add_argument("--label", default="root" if os.getuid() == 0 else "user")
+    a.add_argument("--label", default=default_label())
     ARGS = a.parse_args()
     ARGS.bin = os.path.abspath(ARGS.bin)
     ARGS.fs = os.path.abspath(ARGS.fs or os.path.join(ARGS.bin, "clawden-fs"))
-    todo = [(c, f) for c, f in TESTS if ARGS.only in c]
-    print(f"1..{len(todo)}", flush=True)
-    bad = 0
-    for n, (claim, fn) in enumerate(todo, 1):
-        os.umask(0o022)
-        w = World()
-        try:
-            fn(w)
-            print(f"ok {n} - NATIVE-FS {claim} ({ARGS.label})", flush=True)
-        except Skip as e:
-            print(f"ok {n} - NATIVE-FS {claim} ({ARGS.label}) # SKIP {e}", flush=True)
-        except Exception as e:  # a failing test must not hide the others
-            bad += 1
-            text = f"{type(e).__name__}: {e}"[:2500].replace("\n", "\n#   ")
-            print(f"not ok {n} - NATIVE-FS {claim} ({ARGS.label})\n#   {text}", flush=True)
-        finally:
-            w.close()
-    return 1 if bad else 0
+    return run("NATIVE-FS", World, ARGS.only, ARGS.label)
 
 
 if __name__ == "__main__":
