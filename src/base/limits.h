@@ -11,12 +11,14 @@
 #define LIMIT_PATH         4096u       /* PATH_MAX, with its NUL */
 #define LIMIT_ROOT_ENTRIES 64u         /* names in the top folder of an image */
 #define LIMIT_PLACES       64u  /* mounts that one box is asked to have */
+#define LIMIT_RLIMITS      16u  /* RLIMIT_* that exist */
+#define LIMIT_BERTH_TEXT   (640u << 10) /* 64 places with two paths each, and a page of /etc/hosts */
 #define LIMIT_STEPS        640u /* steps of one plan: 64 image entries, 30 masks, 64 places of three each */
 #define LIMIT_AUDIT_LINE   (32u << 10) /* one audit line: argv is cut to fit */
 #define LIMIT_AUDIT_ARGV   (4u << 10)  /* bytes of argv shown in an audit line */
 #define LIMIT_JSON_RESULT  (16u << 10) /* the --json object of one run */
 #define LIMIT_RELAY_CHUNK  (64u << 10) /* bytes moved per wake-up and stream: one full pipe */
-#define LIMIT_SLOTS        8u          /* boxes one user can start from ready slots at once */
+#define LIMIT_SLOTS        10u         /* ready and busy slots and berths of one user */
 #define LIMIT_PROC_TREE    8192u       /* processes of one box that the supervisor looks at */
 #define LIMIT_KILL_TABLE   4096u       /* processes that a reaper looks at in one round */
 #define LIMIT_KILL_ROUNDS  2147483647  /* it does not give up: a process that waits for a disk dies late */
@@ -75,3 +77,9 @@
 #define LIMIT_FS_LINKS    1024u        /* links in one path: the kernel follows 40, readlink more */
 #define LIMIT_FS_REST     (64u << 10)  /* what is left of a path while its links are put in */
 #define LIMIT_FS_TRIES    128u         /* temporary names, before somebody is doing it on purpose */
+
+/* Configuration files: src/json, src/toml, src/config. */
+#define LIMIT_CONFIG_BYTES (2u << 20) /* one file; OpenClaw's own limit */
+#define LIMIT_CONFIG_DEPTH 64u        /* objects and arrays in each other; settings nest seven */
+#define LIMIT_CONFIG_KEYS  65536u     /* members of all objects of one file */
+#define LIMIT_COMMAND_LINE (128u << 10) /* a command line that is split into words: one kernel string */

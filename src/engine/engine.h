@@ -167,6 +167,7 @@ struct box {
 struct box_live {
     pid_t init_pid; /* as it was when the box was made: ask the socket who it is now */
     bool has_range; /* users besides the one it was made for */
+    bool from_slot; /* half of it was ready before it was asked for */
     enum grade grades[LIMIT_KINDS];
     uint32_t belts;
     char cgroups[3][256]; /* memory, pids, cpu */

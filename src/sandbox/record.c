@@ -356,6 +356,7 @@ void last_write(const struct box_last *l, struct buf *out)
     buf_puts(out, "{");
     buf_json_num(out, "init_pid", l->live.init_pid);
     buf_json_bool(out, "has_range", l->live.has_range);
+    buf_json_bool(out, "from_slot", l->live.from_slot);
     buf_json_num(out, "belts", l->live.belts);
     buf_json_str(out, "grades", grades);
     for (size_t i = 0; i < 3; i++)
@@ -379,6 +380,7 @@ int last_read(const struct jtext *v, struct box_last *ret, struct error *err)
         ret->live.grades[i] = (enum grade)(grades[i] - '0');
     ret->live.init_pid = (pid_t)get_number(v, "init_pid");
     ret->live.has_range = get_bool(v, "has_range");
+    ret->live.from_slot = get_bool(v, "from_slot");
     ret->live.belts = (uint32_t)get_number(v, "belts");
     for (size_t i = 0; i < 3; i++) {
         s = jtext_string(jtext_get(v, group_keys[i]));

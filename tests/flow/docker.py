@@ -44,7 +44,7 @@ class World:
             os.chown(self.ws, self.uid, self.uid)
         self.env = {"HOME": self.home, "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8",
                     "CLAWDEN_DATA_DIR": os.path.join(self.top, "data"),
-                    "CLAWDEN_RUNTIME_DIR": os.path.join(self.top, "run")}
+                    "CLAWDEN_RUNTIME_DIR": os.path.join(self.top, "run"), "CLAWDEN_NO_SPAWNER": "1"}
 
     def close(self):
         ids = self("ps", "-aq", "--no-trunc").stdout.split()

@@ -5,17 +5,19 @@
   live.py [--bin DIR] [--only WORD] [--full]
 """
 import argparse
+import fcntl
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-from tap import Skip, default_label, gone, need, processes, run, same, test, wait_for
+from tap import Skip, Spawner, default_label, gone, need, processes, run, same, test, wait_for
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 IMAGE = "openclaw-sandbox:bookworm-slim"
@@ -39,11 +41,18 @@ class World:
         self.env = {"HOME": os.path.join(self.top, "home"), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8",
                     "CLAWDEN_DATA_DIR": self.data, "CLAWDEN_RUNTIME_DIR": os.path.join(self.top, "run"),
                     "HOST_SECRET": "do-not-tell"}
+        self.spawner = None
+        if ARGS.berth:
+            self.spawner = Spawner(os.path.join(os.path.abspath(ARGS.bin), "clawden-spawn"), self.env)
+        else:
+            self.env.update(Spawner.without)
 
     def close(self):
         boxes = os.path.join(self.data, "boxes")
         for name in os.listdir(boxes) if os.path.isdir(boxes) else []:
             self("rm", "-f", name)
+        if self.spawner:
+            self.spawner.stop()
         shutil.rmtree(self.top, ignore_errors=True)
 
     def __call__(self, *words, **kw):
@@ -64,9 +73,23 @@ class World:
     def box(self, name="box", *flags, command=("sleep", "infinity")):
         r = self(*self.words(name, *flags, command=command))
         same(r.returncode, 0, r.stderr)
+        if self.spawner:
+            self.spawner.wait_ready()
         r = self("start", name)
         same(r.returncode, 0, r.stderr)
+        same(self.state(name)["from_slot"], self.spawner is not None, "from a berth")
         return name
+
+    def box_in_place(self, name):
+        same(self(*self.words(name)).returncode, 0)
+        r = self("start", name)
+        same((r.returncode, r.stderr), (0, ""))
+        same(self.state(name)["from_slot"], False)
+        return name
+
+    def state(self, name):
+        with open(os.path.join(self.data, "boxes", self("inspect", "-f", "{{.Id}}", name).stdout.strip(), "state.json")) as f:
+            return json.load(f)
 
     def sh(self, box, script, **kw):
         return self("exec", box, "sh", "-c", script, **kw)
@@ -94,7 +117,7 @@ def _(w):
     p.wait()
     p.stdout.close()
     need(gone("sleep 7111"), f"still there: {processes('sleep 7111')}")
-    same(w.inside("box"), base, "processes of the box")
+    need(wait_for(lambda: w.inside("box") <= base), f"{w.inside('box')} processes in the box, {base} before")
 
 
 @test("SIGTERM to the client reaches the command, and what it ignores is killed")
@@ -321,7 +344,7 @@ def _(w):
 @test("memory beyond the limit ends, and is told")
 def _(w):
     w.box("box", "--memory", "64m")
-    r = w("exec", "box", "python3", "-c", "x = bytearray(300 << 20)\nfor i in range(0, len(x), 4096): x[i] = 1\nprint('had it')")
+    r = w("exec", "box", "python3", "-c", "x = bytearray(300 << 20)\nfor i in range(0, len(x), 4096): x[i] = 1\nimport time; time.sleep(3)\nprint('had it')")
     need("had it" not in r.stdout and r.returncode != 0, r)
 
 
@@ -500,16 +523,164 @@ def _(w):
     crash(w, ["rm", "-f", "crash"], before, lambda step: nothing_left(w, step))
 
 
+# ---- berths ----
+
+def needs_berths(w):
+    """A world with a spawner, whatever the run: these are about nothing else."""
+    w.env.pop("CLAWDEN_NO_SPAWNER", None)
+    if not w.spawner:
+        w.spawner = Spawner(os.path.join(os.path.abspath(ARGS.bin), "clawden-spawn"), w.env)
+
+
+LOOK = """
+sed -E 's/^[0-9]+ [0-9]+ [0-9]+:[0-9]+ //; s/(master|shared):[0-9]+//' /proc/self/mountinfo | sed "s/$HOSTNAME_/NAME/" | sort
+grep -vE '^(Pid|PPid|Tgid|Ngid|NStgid|NSpid|NSpgid|NSsid|Vm|Rss|.*ctxt|Cpus_|Mems_|SigQ|FDSize|Name|untag|x86)' /proc/self/status
+cat /proc/self/limits /etc/passwd /etc/group /etc/hosts /etc/hostname /etc/nsswitch.conf
+for n in user mnt pid net ipc uts cgroup; do [ /proc/self/ns/$n -ef /proc/1/ns/$n ] 2>/dev/null; done
+ls -lan / /dev /etc /run /tmp /workspace | grep -v '^total' | awk '{print $1, $3, $4, $9, $10, $11}'
+cat /proc/self/uid_map /proc/self/gid_map | awk '{print $1, $3}'; cat /proc/self/cgroup | sed 's/[0-9]*://'
+cat /proc/sys/user/max_user_namespaces /proc/sys/user/max_inotify_instances; cat /proc/net/dev | awk '{print $1}'
+ls /proc/sys/kernel | wc -l; cat /proc/1/oom_score_adj; touch /x /usr/x /etc/x /proc/x 2>&1; unshare -U true 2>&1; env | sort
+"""
+
+
+@test("a box from a berth cannot be told from inside from one that was built in place")
+def _(w):
+    needs_berths(w)
+    flags = ("--hostname", "same", "--add-host", "other:10.1.2.3", "--ulimit", "nofile=100:200", "--memory", "300m", "--pids-limit", "77",
+             "--tmpfs", "/scratch:size=1m", "--tmpfs", "/tmp:size=3m", "--env", "A=b")
+    seen = {}
+    for way, env in (("berth", {}), ("in place", Spawner.without)):
+        same(w(*w.words(way.replace(" ", "-"), *flags)).returncode, 0)
+        r = subprocess.run([w.docker, "start", way.replace(" ", "-")], env=dict(w.env, **env), capture_output=True, text=True)
+        same(r.returncode, 0, r.stderr)
+        same(w.state(way.replace(" ", "-"))["from_slot"], way == "berth")
+        seen[way] = w.sh(way.replace(" ", "-"), LOOK).stdout.split("\n")
+    need(len(seen["berth"]) > 80, "looked at nothing")
+    a, b = ([line for line in seen[x] if line not in seen[y]] for x, y in (("berth", "in place"), ("in place", "berth")))
+    same((a, b), ([], []), "what differs")
+
+
+@test("live boxes outlive the spawner that they came from, also one that is killed")
+def _(w):
+    needs_berths(w)
+    same(w(*w.words("one")).returncode, 0)
+    same(w("start", "one").returncode, 0)
+    same(w.state("one")["from_slot"], True)
+    w.spawner.wait_ready()
+    same(w(*w.words("two")).returncode, 0)
+    same(w("start", "two").returncode, 0)
+    w.spawner.p.kill()
+    w.spawner.p.wait()
+    need(gone("clawden-berth"), "berths outlive the spawner")
+    same([w.sh(box, "echo fine").stdout for box in ("one", "two")], ["fine\n"] * 2)
+    same(w("rm", "-f", "one", "two").returncode, 0)
+
+
+@test("the first box is built in place and starts a spawner; the next one comes from a berth")
+def _(w):
+    w.env.pop("CLAWDEN_NO_SPAWNER", None)
+    w.env["CLAWDEN_SPAWN_IDLE"] = "3"
+    if w.spawner:
+        w.spawner.stop()
+        w.spawner = None
+    same(w(*w.words("one")).returncode, 0)
+    same(w("start", "one").returncode, 0)
+    same(w.state("one")["from_slot"], False)
+    sock = os.path.join(w.env["CLAWDEN_RUNTIME_DIR"], "berth.sock")
+    need(wait_for(lambda: os.path.exists(sock)), "no spawner was started")
+
+    def from_berth():
+        w("rm", "-f", "two")
+        same(w(*w.words("two")).returncode, 0)
+        same(w("start", "two").returncode, 0)
+        return w.state("two")["from_slot"]
+    need(wait_for(from_berth), "no box comes from a berth")
+    need(wait_for(lambda: not os.path.exists(sock), 15), "the spawner stays")
+    same(w.sh("two", "echo fine").stdout, "fine\n", "after the spawner has left")
+
+
+@test("a spawner that does not answer, answers nonsense or dies is never more than a detour")
+def _(w):
+    w.env.pop("CLAWDEN_NO_SPAWNER", None)
+    if w.spawner:
+        w.spawner.stop()
+        w.spawner = None
+    run = w.env["CLAWDEN_RUNTIME_DIR"]
+    os.makedirs(run, 0o700, exist_ok=True)
+    lock = open(os.path.join(run, "spawn.lock"), "w")  # no spawner starts while it is held
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    for answer in (None, b"", b"x" * 632, b"\2" + bytes(631)):
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        sock.bind(os.path.join(run, "berth.sock"))
+        sock.listen()
+
+        def serve():
+            conn, _ = sock.accept()
+            conn.recv(4096)
+            if answer is None:
+                time.sleep(1)
+            elif answer:
+                conn.send(answer)
+            conn.close()
+        t = threading.Thread(target=serve)
+        t.start()
+        name = w.box_in_place("odd")
+        t.join()
+        same(w.sh(name, "echo fine").stdout, "fine\n", repr(answer)[:20])
+        w("rm", "-f", name)
+        sock.close()
+        os.unlink(os.path.join(run, "berth.sock"))
+    lock.close()
+
+
+def is_traced(pid):
+    try:
+        with open(f"/proc/{pid}/status") as f:
+            return "TracerPid:\t0" not in f.read()
+    except OSError:
+        return True  # and killed already
+
+
+@test("a berth that is killed at any system call costs nothing but time")
+def _(w):
+    strace_works(w)
+    if os.getuid():
+        raise Skip("a berth is not dumpable: only root can trace it")
+    needs_berths(w)
+    seen = set()
+    for step in list(range(1, 60, 1 if ARGS.full else 4)) + [70, 90, 120, 200]:
+        w.spawner.wait_ready()
+        need(wait_for(lambda: len(w.spawner.berths()) == 2), "not both berths are there")
+        pids = w.spawner.berths()
+        tracer = subprocess.Popen(["strace", "-qq", "-o", "/dev/null", "-e", f"inject=all:signal=KILL:when={step}",
+                                   "-p", ",".join(map(str, pids))], stderr=subprocess.DEVNULL)
+        need(wait_for(lambda: all(map(is_traced, pids))), "strace does not attach")
+        same(w(*w.words("crash")).returncode, 0)
+        r = w("start", "crash")
+        same((r.returncode, r.stderr), (0, ""), f"killed at {step}")
+        seen.add(w.state("crash")["from_slot"])
+        tracer.terminate()
+        tracer.wait()
+        out = w.sh("crash", "echo fine")
+        if out.stdout != "fine\n":  # the traced one had become the box: killed is killed, and start revives it
+            same(w("start", "crash").returncode, 0)
+            same(w.sh("crash", "echo fine").stdout, "fine\n", f"killed at {step}: {out}")
+        w("rm", "-f", "crash")
+    same(seen, {False, True}, "both ways were seen")
+
+
 def main():
     global ARGS
     a = argparse.ArgumentParser()
     a.add_argument("--bin", default=os.path.join(HERE, "../../build/bin"))
     a.add_argument("--only", default="")
     a.add_argument("--label", default=default_label())
+    a.add_argument("--berth", action="store_true", help="boxes come from berths of a spawner")
     a.add_argument("--commands", type=int, default=1000, help="how many leave nothing behind")
     a.add_argument("--full", action="store_true", help="the crash tests take every system call, not some")
     ARGS = a.parse_args()
-    return run("LIVE", World, ARGS.only, ARGS.label)
+    return run("LIVE", World, ARGS.only, ARGS.label + (", berth" if ARGS.berth else ""))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-from tap import Skip, default_label, gone, need, processes, run, same, test, wait_for
+from tap import Skip, Spawner, default_label, gone, need, processes, run, same, test, wait_for
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 IMAGE = "openclaw-sandbox:bookworm-slim"
@@ -62,6 +62,11 @@ class World:
         self.data = os.path.join(self.top, "data")
         self.env = {"HOME": os.path.join(self.top, "home"), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8",
                     "CLAWDEN_DATA_DIR": self.data, "CLAWDEN_RUNTIME_DIR": os.path.join(self.top, "run")}
+        self.spawner = None
+        if ARGS.berth:
+            self.spawner = Spawner(os.path.join(os.path.abspath(ARGS.bin), "clawden-spawn"), self.env)
+        else:
+            self.env.update(Spawner.without)
 
     def folder(self, name):
         path = os.path.join(self.top, name)
@@ -82,6 +87,8 @@ class World:
         boxes = os.path.join(self.data, "boxes")
         for name in os.listdir(boxes) if os.path.isdir(boxes) else []:
             self("rm", "-f", name)
+        if self.spawner:
+            self.spawner.stop()
         shutil.rmtree(self.top, ignore_errors=True)
 
     def __call__(self, *words, **kw):
@@ -104,6 +111,8 @@ class World:
     def box(self, name="box", *flags, **kw):
         r = self.create(name, *flags, **kw)
         same(r.returncode, 0, r.stderr)
+        if self.spawner:
+            self.spawner.wait_ready()
         r = self("start", name)
         same(r.returncode, 0, r.stderr)
         return name
@@ -1216,8 +1225,9 @@ def main():
     a.add_argument("--bin", default=os.path.join(HERE, "../../build/bin"))
     a.add_argument("--only", default="")
     a.add_argument("--label", default=default_label())
+    a.add_argument("--berth", action="store_true", help="boxes come from berths of a spawner")
     ARGS = a.parse_args()
-    return run("LIVE-CONTAIN", World, ARGS.only, ARGS.label)
+    return run("LIVE-CONTAIN", World, ARGS.only, ARGS.label + (", berth" if ARGS.berth else ""))
 
 
 if __name__ == "__main__":

@@ -33,6 +33,37 @@ def same(got, want, what=""):
     need(got == want, f"{what}: got {got!r}, want {want!r}")
 
 
+class Spawner:
+    """A spawner of this world's own, so that live boxes come from its berths; `without` says that none shall be used."""
+    without = {"CLAWDEN_NO_SPAWNER": "1"}
+
+    def __init__(self, program, env):
+        self.program, self.env = program, env
+        self.p = subprocess.Popen([program], env=dict(env, CLAWDEN_SPAWN_IDLE="600"), stdin=subprocess.DEVNULL)
+        self.wait_ready()
+
+    def wait_ready(self):
+        """Until a berth waits: they are made one after the other, and taken by the first who asks."""
+        run = self.env["CLAWDEN_RUNTIME_DIR"]
+        need(wait_for(lambda: os.path.exists(os.path.join(run, "berth.sock")) and self.berths()), "no berth is ready")
+
+    def berths(self):
+        """Its children that are still called clawden-berth: after that they are an init."""
+        found = []
+        for pid in subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.p.pid)], stdout=subprocess.PIPE, text=True).stdout.split():
+            try:
+                with open(f"/proc/{pid}/comm") as f:
+                    if f.read() == "clawden-berth\n":
+                        found.append(int(pid))
+            except OSError:
+                pass
+        return found
+
+    def stop(self):
+        subprocess.run([self.program, "--stop"], env=self.env, timeout=20)
+        self.p.wait(20)
+
+
 def wait_for(fn, seconds=10):
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -5,8 +5,9 @@
  * Theory of operation. Started by the first program that finds no spawner; a lock makes it the only
  * one. It makes the socket, a cgroup and an id range per slot, and the slot processes, which do the
  * rest; they tell it when they are taken and free again. When all are taken it makes more, up to a
- * limit; when nobody has asked for a while it removes everything and leaves. Nothing depends on it:
- * without it, boxes are built in place.
+ * limit; when nobody has asked for a while it removes everything and leaves. A berth that became a
+ * live box is not its business any more. Nothing depends on it: without it, boxes are built in
+ * place.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,12 +40,16 @@
 #include "engine/native/slot.h"
 #include "version.h"
 
-#define SPARE_SLOTS 2    /* free ones to keep */
-#define IDLE_SEC    60   /* without a request: leave (CLAWDEN_SPAWN_IDLE) */
-#define LOOK_MS     2000 /* how often the host is compared with what slots were made from */
-#define TMP_BYTES   (500ull << 20)
+#define SPARE_SLOTS  2    /* free ones to keep */
+#define SPARE_BERTHS 2    /* a session has an isolated box and one with a network */
+#define IDLE_SEC     60   /* without a request: leave (CLAWDEN_SPAWN_IDLE) */
+#define LOOK_MS      2000 /* how often the host is compared with what slots were made from */
+#define TMP_BYTES    (500ull << 20)
+
+enum kind { KIND_SLOT, KIND_BERTH, KINDS };
 
 struct one {
+    enum kind kind;
     pid_t pid;
     int id_lock, id_map, notify;
     bool busy, stale;
@@ -52,7 +57,7 @@ struct one {
 };
 
 static struct spawner {
-    int dir, lock, listener, signals, init;
+    int dir, lock, listeners[KINDS], signals, init;
     struct cgroup_base base;
     struct one slots[LIMIT_SLOTS];
     struct host_facts seen; /* what the present slots were made from */
@@ -79,6 +84,35 @@ static const struct box_spec slot_spec = {
     .gid = 1000,
     .limits = {.tmp_bytes = TMP_BYTES, .memory_bytes = 1, .pids = 1, .cpu_milli = 1000},
 };
+
+static const char *const socket_names[KINDS] = {SLOT_SOCKET, BERTH_SOCKET};
+static const unsigned spares[KINDS] = {SPARE_SLOTS, SPARE_BERTHS};
+
+/* What a berth is before it becomes a certain box. */
+static struct box_spec berth_spec(void)
+{
+    struct box_spec spec = slot_spec;
+
+    spec.live = true;
+    spec.workspace_path = NULL;
+    if (geteuid() != 0) {
+        spec.uid = geteuid();
+        spec.gid = getegid();
+    }
+    return spec;
+}
+
+/* It is a box now: its cgroups and ids are its own. */
+static void let_go(struct one *s)
+{
+    s->pid = 0;
+    close_fd(&s->notify);
+    close_fd(&s->id_map);
+    close_fd(&s->id_lock);
+    for (int i = 0; i < CG_COUNT; i++)
+        close_fd(&s->groups.dirs[i]);
+    s->groups = (struct cgroup_set)CGROUP_SET_EMPTY;
+}
 
 static void drop_slot(struct one *s)
 {
@@ -121,18 +155,23 @@ static int prepare_ids(struct one *s, struct host_facts *facts, struct error *er
     return s->id_map < 0 ? error_sys(err, s->id_map, "make an id map") : 0;
 }
 
-static int launch_slot(struct one *s, struct host_facts *facts, struct error *err)
+static int launch_slot(struct one *s, const struct box_spec *spec, struct host_facts *facts,
+                       struct error *err)
 {
     static struct launch_plan plan;
-    struct launch l = {.plan = &plan, .facts = facts, .main = slot_main, .cgroup_fd = -1};
-    struct slot inherit = {.listener = sp.listener,
-                           .id_map = s->id_map,
+    struct launch l = {.plan = &plan,
+                       .facts = facts,
+                       .main = s->kind == KIND_BERTH ? berth_main : slot_main,
+                       .cgroup_fd = -1};
+    struct slot inherit = {.listener = sp.listeners[s->kind],
+                           .id_map = s->kind == KIND_BERTH ? -1 : s->id_map,
+                           .id_lock = s->kind == KIND_BERTH ? s->id_lock : -1,
                            .cgroup_kind = s->groups.kind,
                            .tmp_bytes = TMP_BYTES};
     autoclose int pidfd = -1;
     int p[2], r;
 
-    r = plan_make(&slot_spec, facts, &plan, err);
+    r = plan_make(spec, facts, &plan, err);
     if (r < 0)
         return r;
     if (pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
@@ -149,13 +188,15 @@ static int launch_slot(struct one *s, struct host_facts *facts, struct error *er
     return r;
 }
 
-static int make_slot(struct one *s, struct error *err)
+static int make_slot(struct one *s, enum kind kind, struct error *err)
 {
     static struct host_facts facts;
+    const struct box_spec spec = kind == KIND_BERTH ? berth_spec() : slot_spec;
     int r;
 
-    *s = (struct one){.id_lock = -1, .id_map = -1, .notify = -1, .groups = CGROUP_SET_EMPTY};
-    r = host_look(&slot_spec, &facts, err);
+    *s = (struct one){
+        .kind = kind, .id_lock = -1, .id_map = -1, .notify = -1, .groups = CGROUP_SET_EMPTY};
+    r = host_look(&spec, &facts, err);
     if (r < 0)
         return r;
     sp.seen = facts;
@@ -164,7 +205,7 @@ static int make_slot(struct one *s, struct error *err)
     if (r >= 0)
         r = prepare_ids(s, &facts, err);
     if (r >= 0)
-        r = launch_slot(s, &facts, err);
+        r = launch_slot(s, &spec, &facts, err);
     for (int i = 0; i < 4; i++)
         close_fd(&facts.cgroup_join[i]);
     if (r < 0)
@@ -172,24 +213,31 @@ static int make_slot(struct one *s, struct error *err)
     return r;
 }
 
-/* Keeps enough free ones. A failure is told once and ends the spawner: the host cannot do it. */
-static int keep_ready(struct error *err)
+static int keep_ready_of(enum kind kind, struct error *err)
 {
     unsigned ready = 0;
 
     for (unsigned i = 0; i < LIMIT_SLOTS; i++)
-        ready += sp.slots[i].pid > 0 && !sp.slots[i].busy;
-    for (unsigned i = 0; i < LIMIT_SLOTS && ready < SPARE_SLOTS; i++) {
+        ready += sp.slots[i].pid > 0 && sp.slots[i].kind == kind && !sp.slots[i].busy;
+    for (unsigned i = 0; i < LIMIT_SLOTS && ready < spares[kind]; i++) {
         int r;
 
         if (sp.slots[i].pid > 0)
             continue;
-        r = make_slot(&sp.slots[i], err);
+        r = make_slot(&sp.slots[i], kind, err);
         if (r < 0)
             return r;
         ready++;
     }
     return 0;
+}
+
+/* Keeps enough free ones. A failure is told once and ends the spawner: the host cannot do it. */
+static int keep_ready(struct error *err)
+{
+    int r = keep_ready_of(KIND_SLOT, err);
+
+    return r < 0 ? r : keep_ready_of(KIND_BERTH, err);
 }
 
 /* An upgrade replaces files that slots have bound: those are made anew while nobody uses them. */
@@ -209,20 +257,21 @@ static void renew_slots(void)
 
 /* ---- the process ---- */
 
-static int open_listener(struct error *err)
+static int open_listener(enum kind kind, struct error *err)
 {
+    const char *name = socket_names[kind];
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     autoclose int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return error_sys(err, -errno, "make a socket");
-    (void)unlinkat(sp.dir, SLOT_SOCKET, 0); /* of a spawner that was killed: the lock is ours */
-    (void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/" SLOT_SOCKET, sp.dir);
+    (void)unlinkat(sp.dir, name, 0); /* of a spawner that was killed: the lock is ours */
+    (void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", sp.dir, name);
     (void)umask(0177);
     if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 64) < 0)
-        return error_sys(err, -errno, "listen on '" SLOT_SOCKET "'");
+        return error_sys(err, -errno, "listen on '%s'", name);
     (void)umask(022);
-    sp.listener = TAKE_FD(fd);
+    sp.listeners[kind] = TAKE_FD(fd);
     return 0;
 }
 
@@ -253,17 +302,10 @@ static int open_all(struct error *err)
         return sp.init;
     cgroup_find(true, &sp.base);
     cgroup_sweep(&sp.base);
-    r = open_listener(err);
+    r = open_listener(KIND_SLOT, err);
+    if (r >= 0)
+        r = open_listener(KIND_BERTH, err);
     return r < 0 ? r : keep_ready(err);
-}
-
-static void close_all(void)
-{
-    if (sp.listener >= 0)
-        (void)unlinkat(sp.dir, SLOT_SOCKET, 0);
-    for (unsigned i = 0; i < LIMIT_SLOTS; i++)
-        drop_slot(&sp.slots[i]);
-    cgroup_base_done(&sp.base);
 }
 
 static void read_notes(struct one *s)
@@ -272,11 +314,32 @@ static void read_notes(struct one *s)
     ssize_t n = read(s->notify, notes, sizeof(notes));
 
     for (ssize_t i = 0; i < n; i++) {
-        s->busy = notes[i] == '+';
+        s->busy = notes[i] != '-';
         sp.last_use = now_sec();
+        if (notes[i] == '!') {
+            let_go(s);
+            return;
+        }
     }
     if (n > 0)
         s->stale = true;
+}
+
+static void close_all(void)
+{
+    for (int k = 0; k < KINDS; k++)
+        if (sp.listeners[k] >= 0)
+            (void)unlinkat(sp.dir, socket_names[k], 0);
+    for (unsigned i = 0; i < LIMIT_SLOTS; i++) {
+        struct one *s = &sp.slots[i];
+
+        if (s->pid > 0)
+            read_notes(s);
+        if (s->pid > 0 && s->kind == KIND_BERTH && s->busy)
+            let_go(s); /* it is becoming a box: if it does not, it dies with us */
+        drop_slot(s);
+    }
+    cgroup_base_done(&sp.base);
 }
 
 /* Page cache of earlier boxes counts as the next one's memory. Taking it away is slow: only when
@@ -298,8 +361,8 @@ static bool any_busy(void)
     return false;
 }
 
-/* True: time to go. */
-static bool on_signal(void)
+/* True: time to go. *deaths counts slots that ended while nobody used them. */
+static bool on_signal(int *deaths)
 {
     struct signalfd_siginfo info;
     int pid;
@@ -311,6 +374,8 @@ static bool on_signal(void)
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
         for (unsigned i = 0; i < LIMIT_SLOTS; i++)
             if (sp.slots[i].pid == pid) {
+                read_notes(&sp.slots[i]); /* its last words may still be there */
+                *deaths += !sp.slots[i].busy;
                 sp.slots[i].pid = 0;
                 drop_slot(&sp.slots[i]);
             }
@@ -343,14 +408,16 @@ static int serve(struct error *err)
             if (p[i].revents & POLLIN)
                 read_notes(&sp.slots[i]);
         if (n > 0 && p[LIMIT_SLOTS].revents) {
-            if (on_signal())
+            if (on_signal(&deaths))
                 return 0;
-            if (++deaths >
+            if (deaths >
                 32) /* something on this host kills them: boxes are better built in place */
                 return error_set(err, ERR_UNSUPPORTED, "slots keep dying");
         }
         if (n == 0) {
             deaths = 0;
+            if (faccessat(sp.dir, SLOT_SOCKET, F_OK, 0) < 0)
+                return 0; /* the folder was removed: nobody can ask any more */
             renew_slots();
             forget_caches();
         }
@@ -415,10 +482,10 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--stop") == 0)
         return stop();
     if (argc > 1) {
-        puts("clawden-spawn keeps ready slots for 'clawden-sandbox exec', one spawner per user. It "
-             "is started when\n"
-             "it is needed and leaves after a minute without work (CLAWDEN_SPAWN_IDLE, in "
-             "seconds).\n"
+        puts("clawden-spawn keeps half-built boxes ready for 'clawden-sandbox exec' and for live "
+             "boxes, one spawner\n"
+             "per user. It is started when it is needed and leaves after a minute without work\n"
+             "(CLAWDEN_SPAWN_IDLE, in seconds); live boxes stay.\n"
              "\n"
              "  clawden-spawn            run, in the foreground\n"
              "  clawden-spawn --stop     stop the one that runs, and every box in its slots\n"
@@ -426,7 +493,7 @@ int main(int argc, char **argv)
         return strcmp(argv[1], "--help") == 0 ? 0 : 2;
     }
     raise_descriptors();
-    sp = (struct spawner){.dir = -1, .lock = -1, .listener = -1, .signals = -1, .init = -1};
+    sp = (struct spawner){.dir = -1, .lock = -1, .listeners = {-1, -1}, .signals = -1, .init = -1};
     sp.base = (struct cgroup_base){.dirs = {-1, -1, -1}};
     for (unsigned i = 0; i < LIMIT_SLOTS; i++)
         sp.slots[i] =

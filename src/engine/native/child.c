@@ -178,10 +178,15 @@ static int open_ns(const char *path)
     return (int)sys_call(__NR_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 }
 
-static long do_split_host(struct child_state *st)
+int child_open_mounts(void)
 {
-    st->host_ns = open_ns("/proc/self/ns/mnt");
-    return st->host_ns < 0 ? st->host_ns : sys_call(__NR_unshare, CLONE_NEWNS);
+    return open_ns("/proc/self/ns/mnt");
+}
+
+int child_split_host(struct child_state *st)
+{
+    st->host_ns = child_open_mounts();
+    return st->host_ns < 0 ? st->host_ns : (int)sys_call(__NR_unshare, CLONE_NEWNS);
 }
 
 /* Back to the template, if this slot has had a box before. */
@@ -190,7 +195,7 @@ static long back_to_template(struct child_state *st)
     long r;
 
     if (st->template_ns < 0) {
-        st->template_ns = open_ns("/proc/self/ns/mnt");
+        st->template_ns = child_open_mounts();
         st->own_pid_ns = open_ns("/proc/self/ns/pid");
         return st->template_ns < 0 ? st->template_ns : st->own_pid_ns < 0 ? st->own_pid_ns : 0;
     }
@@ -240,7 +245,7 @@ static long do_park(struct child_state *st)
     if (r < 0)
         return r;
     st->net_is_new = net || first;
-    st->parked_ns = open_ns("/proc/self/ns/mnt");
+    st->parked_ns = child_open_mounts();
     if (st->parked_ns < 0)
         return st->parked_ns;
     sys_close_fd(&st->root);
@@ -388,7 +393,7 @@ static long do_step(struct child_state *st, const struct step *s)
     case OP_BOUNDING_SET:
         return do_bounding_set(s->u);
     case OP_SPLIT_HOST:
-        return do_split_host(st);
+        return child_split_host(st);
     case OP_TREE:
         return mounts_tree(st, s);
     case OP_DEVICE:

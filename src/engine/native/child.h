@@ -41,6 +41,11 @@ void child_state_init(struct child_state *st);
 int child_walk(struct child_state *st, const struct launch_plan *plan, enum stage first,
                enum stage last, uint32_t *ret_step);
 
+/* Keeps the namespace with the host's mounts (st->host_ns), and goes on in a copy of it. */
+int child_split_host(struct child_state *st);
+/* The mount namespace we stand in, to come back to. */
+int child_open_mounts(void);
+
 /* A network namespace of its own, with its loopback up. */
 int child_new_net(void);
 

@@ -30,8 +30,10 @@ void live_leave(struct box *b, struct box_live *ret)
 {
     struct native_box *nb = (struct native_box *)b;
 
-    *ret =
-        (struct box_live){.init_pid = b->init_pid, .has_range = nb->has_range, .belts = b->belts};
+    *ret = (struct box_live){.init_pid = b->init_pid,
+                             .has_range = nb->has_range,
+                             .from_slot = b->from_slot,
+                             .belts = b->belts};
     memcpy(ret->grades, b->grades, sizeof(ret->grades));
     for (int i = 0; i < CG_COUNT; i++) {
         if (nb->groups.dirs[i] >= 0)

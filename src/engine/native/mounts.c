@@ -313,6 +313,8 @@ long mounts_file(const struct child_state *st, const struct step *s)
         r = sys_call(__NR_mknodat, st->root, s->a, S_IFREG | 0644, 0);
         return r == EEXIST_ ? 0 : r;
     }
+    if (s->u)
+        (void)sys_call(__NR_unlinkat, st->root, s->a, 0);
     fd = sys_call(__NR_openat, st->root, s->a, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                   0644);
     if (fd < 0)

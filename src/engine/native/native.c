@@ -196,11 +196,8 @@ static int map_workspace(const struct box_spec *spec, struct host_facts *facts, 
  * number of its own sees as its own what has that number on the host, as everybody else on this
  * machine would; user 0, who is used to owning everything, what belongs to the owner of the place.
  */
-static int map_places(const struct box_spec *spec, const struct host_facts *facts,
-                      struct child_state *state, struct error *err)
+int native_map_places(const struct box_spec *spec, uint32_t base, int *ret_trees, struct error *err)
 {
-    const uint32_t base = facts->range_base;
-
     for (size_t i = 0; i < spec->n_places; i++) {
         const struct box_place *p = &spec->places[i];
         autoclose int map = -1;
@@ -223,7 +220,7 @@ static int map_places(const struct box_spec *spec, const struct host_facts *fact
                              "mount '%s' for the box's user (its file system has no id-mapped "
                              "mounts: make it read-only, or run as an ordinary user)",
                              p->source);
-        state->trees[TREE_PLACE + i] = tree;
+        ret_trees[i] = tree;
     }
     return 0;
 }
@@ -251,15 +248,22 @@ static int map_image(const struct box_spec *spec, const struct host_facts *facts
     return 0;
 }
 
-static int make_groups(const struct box_spec *spec, struct native_box *nb, struct host_facts *facts,
-                       struct error *err)
+struct box_limits native_group_limits(const struct box_spec *spec)
 {
     struct box_limits limits = spec->limits;
-    char name[48];
-    int r;
 
     if (spec->live && limits.pids)
         limits.pids += LIMIT_REAPERS_FREE;
+    return limits;
+}
+
+static int make_groups(const struct box_spec *spec, struct native_box *nb, struct host_facts *facts,
+                       struct error *err)
+{
+    const struct box_limits limits = native_group_limits(spec);
+    char name[48];
+    int r;
+
     (void)snprintf(name, sizeof(name), CGROUP_PREFIX "box-%.12s-%d", nb->box.id, (int)getpid());
     r = cgroup_make(&nb->base, name, native_controllers(&spec->limits), &nb->groups);
     if (r < 0)
@@ -391,7 +395,7 @@ int native_start_here(const struct box_spec *spec, struct native_box *nb, struct
             l.state.trees[TREE_WORKSPACE] = r;
         }
         facts.ws_tree_given = true;
-        r = map_places(spec, &facts, &l.state, err);
+        r = native_map_places(spec, facts.range_base, l.state.trees + TREE_PLACE, err);
         if (r >= 0)
             r = map_image(spec, &facts, &l.state, err);
     }

@@ -54,6 +54,30 @@ void slot_client_finish(struct native_box *nb);
 /* Starts a spawner for the next time, if there is none. */
 void slot_client_wake(void);
 
+/* What both kinds of clients share. */
+#define SLOT_TAKEN_MS   50 /* a slot that is free answers in microseconds; after this it is not */
+#define SLOT_STARTED_MS 10000 /* building is bounded too: one that hangs is an error, not a wait \
+                               */
+struct slot_reply;
+int slot_connect(const char *name);
+bool slot_wait(int fd, int ms);
+/* The pid as this process sees it; a slot only knows its own view. */
+pid_t slot_pid_of(int pidfd);
+/* The descriptors of TAKEN: cgroup folders in order go to nb; returns the one after them or -1. */
+int slot_sort_taken(const struct slot_reply *r, int *fds, struct native_box *nb);
+/* Which grades this slot can give; false if they are not enough: the reason is found in place. */
+bool slot_grade(const struct box_spec *spec, struct native_box *nb, struct error *err);
+/* Lets go of a slot that is not used after all. */
+void slot_forget(struct native_box *nb);
+
+/* A live box from a berth; as slot_client_start. */
+int berth_client_start(const struct box_spec *spec, struct native_box *nb, struct error *err);
+/* The trees of the places of a live box, for a box whose ids begin at `base`. */
+int native_map_places(const struct box_spec *spec, uint32_t base, int *ret_trees,
+                      struct error *err);
+/* What a live box's cgroups have to allow. */
+struct box_limits native_group_limits(const struct box_spec *spec);
+
 /* live.c: boxes that outlive whoever made them; see engine_ops. */
 void live_leave(struct box *b, struct box_live *ret);
 int live_attach(int folder, const struct box_live *live, struct box **ret, struct error *err);

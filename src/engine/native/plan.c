@@ -216,23 +216,37 @@ static const char *hostname(const struct box_spec *spec)
     return spec->hostname ? spec->hostname : BOX_HOSTNAME;
 }
 
+static void etc_file(struct launch_plan *p, enum stage stage, const char *name, const char *content)
+{
+    struct step *s = add_path(p, stage, OP_FILE, name);
+
+    s->b = content;
+    s->u = stage != STAGE_TEMPLATE; /* later ones replace what the template has */
+}
+
+/* The files of /etc that say who and where this box is. */
+static void plan_identity(const struct box_spec *spec, struct launch_plan *p, enum stage stage)
+{
+    etc_file(p, stage, "etc/passwd",
+             text(p,
+                  "root:x:0:0:root:/root:/bin/sh\n" BOX_USER ":x:%u:%u:" BOX_USER ":/tmp:/bin/sh\n"
+                  "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+                  spec->uid, spec->gid));
+    etc_file(p, stage, "etc/group",
+             text(p, "root:x:0:\ntty:x:5:\n" BOX_USER ":x:%u:\nnogroup:x:65534:\n", spec->gid));
+    etc_file(p, stage, "etc/hosts",
+             text(p, "127.0.0.1 localhost %s\n::1 localhost\n%s", hostname(spec),
+                  spec->hosts ? spec->hosts : ""));
+    etc_file(p, stage, "etc/hostname", text(p, "%s\n", hostname(spec)));
+}
+
 /* The few files of /etc that programs look for; nothing of the host's own users is in them. */
 static void plan_etc(const struct box_spec *spec, struct launch_plan *p)
 {
     add_path(p, STAGE_TEMPLATE, OP_DIRS, "etc");
-    add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/passwd")->b =
-        text(p,
-             "root:x:0:0:root:/root:/bin/sh\n" BOX_USER ":x:%u:%u:" BOX_USER ":/tmp:/bin/sh\n"
-             "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-             spec->uid, spec->gid);
-    add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/group")->b =
-        text(p, "root:x:0:\ntty:x:5:\n" BOX_USER ":x:%u:\nnogroup:x:65534:\n", spec->gid);
     add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/nsswitch.conf")->b =
         "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
-    add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/hosts")->b =
-        text(p, "127.0.0.1 localhost %s\n::1 localhost\n%s", hostname(spec),
-             spec->hosts ? spec->hosts : "");
-    add_path(p, STAGE_TEMPLATE, OP_FILE, "etc/hostname")->b = text(p, "%s\n", hostname(spec));
+    plan_identity(spec, p, STAGE_TEMPLATE);
 }
 
 static void plan_dev(struct launch_plan *p, int first_reg)
@@ -632,6 +646,20 @@ int plan_request(const struct box_spec *spec, const struct host_facts *facts,
         add_path(plan, STAGE_WORK, OP_SCRATCH_SIZE, "tmp")->u = spec->limits.tmp_bytes;
     plan_workspace(spec, facts, plan);
     plan_limits(spec, facts, plan);
+    return plan_check(plan, err);
+}
+
+int plan_fittings(const struct box_spec *spec, const struct host_facts *facts,
+                  uint64_t berth_tmp_bytes, struct launch_plan *plan, struct error *err)
+{
+    plan_clear(plan);
+    plan_identity(spec, plan, STAGE_WORK);
+    add(plan, STAGE_WORK, OP_HOSTNAME)->a = hostname(spec);
+    if (spec->limits.tmp_bytes != berth_tmp_bytes)
+        add_path(plan, STAGE_WORK, OP_SCRATCH_SIZE, "tmp")->u = spec->limits.tmp_bytes;
+    plan_workspace(spec, facts, plan);
+    plan_limits(spec, facts, plan);
+    plan_drop(spec, facts, plan);
     return plan_check(plan, err);
 }
 

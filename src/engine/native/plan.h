@@ -41,7 +41,7 @@ enum step_op {
     OP_DIR,          /* make folder a, mode u */
     OP_DIRS,         /* make every missing folder of a */
     OP_LINK,         /* a -> b */
-    OP_FILE,         /* a with text b */
+    OP_FILE,         /* a with text b; u: instead of what is there */
     OP_ATTACH,       /* reg: put the tree at a */
     OP_TMPFS,        /* a: a tmpfs of its own, u bytes, v: mode, read_only: without exec */
     OP_PROC,         /* a fresh /proc */
@@ -159,6 +159,10 @@ int plan_make(const struct box_spec *spec, const struct host_facts *facts, struc
 /* Only the stage WORK: what a slot still has to do when a request comes. */
 int plan_request(const struct box_spec *spec, const struct host_facts *facts,
                  uint64_t slot_tmp_bytes, struct launch_plan *plan, struct error *err);
+
+/* What a berth (slot.h) still has to do, after TEMPLATE and INSIDE of a live box without a name. */
+int plan_fittings(const struct box_spec *spec, const struct host_facts *facts,
+                  uint64_t berth_tmp_bytes, struct launch_plan *plan, struct error *err);
 
 /* Where the box finds its workspace: at its own path, or only at /workspace. */
 const char *plan_workspace_place(const struct box_spec *spec, const struct host_facts *facts);

@@ -47,10 +47,15 @@ void slot_set(const struct slot *s)
     slot = *s;
 }
 
+const struct slot *slot_get(void)
+{
+    return &slot;
+}
+
 uint64_t slot_build_id(void)
 {
     return INIT_IMAGE_HASH ^ sizeof(struct slot_request) << 40 ^ sizeof(struct slot_reply) << 20 ^
-           OP_COUNT << 8 ^ LIMIT_KINDS;
+           sizeof(struct berth_fittings) << 30 ^ OP_COUNT << 8 ^ LIMIT_KINDS;
 }
 
 /* ---- the box's first process ---- */
@@ -313,11 +318,12 @@ static int report(int fd, uint32_t step, int r)
 }
 
 /* The spawner has more open than a slot may keep: only what is named here survives. */
-static void keep_only(struct launch *l)
+void slot_keep_only(struct launch *l)
 {
-    int *kept[] = {&slot.listener,   &slot.id_map,      &slot.cgroups[0], &slot.cgroups[1],
-                   &slot.cgroups[2], &slot.notify,      &l->state.root,   &l->state.writer,
-                   &l->state.init,   &l->state.host_ns, &l->state.report};
+    int *kept[] = {&slot.listener,   &slot.id_map,   &slot.cgroups[0],  &slot.cgroups[1],
+                   &slot.cgroups[2], &slot.notify,   &slot.id_lock,     &l->state.root,
+                   &l->state.writer, &l->state.init, &l->state.host_ns, &l->state.parked_ns,
+                   &l->state.report};
     enum { FIRST = 200 };
     unsigned last = FIRST - 1;
 
@@ -344,7 +350,7 @@ int slot_main(struct launch *l, int report_fd)
     r = child_walk(&l->state, l->plan, STAGE_TEMPLATE, STAGE_TEMPLATE, &step);
     if (r < 0)
         return report(report_fd, step, r);
-    keep_only(l);
+    slot_keep_only(l);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     for (bool starting = true;; starting = false) {
@@ -353,10 +359,10 @@ int slot_main(struct launch *l, int report_fd)
         r = child_walk(&l->state, l->plan, STAGE_PARK, STAGE_PARK, &step);
         if (r >= 0)
             r = make_first(l, &step);
-        if (starting) {
-            (void)report(l->state.report, step, r);
-            close_fd(&l->state.report);
-        }
+        /* A spawner that died before we were tied to it does not read this. */
+        if (starting && report(l->state.report, step, r) < 0)
+            r = -EPIPE;
+        close_fd(&l->state.report);
         if (r < 0) {
             drop_first();
             return 1; /* the spawner makes another */

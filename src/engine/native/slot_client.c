@@ -22,9 +22,6 @@
 #include "engine/native/native.h"
 #include "engine/native/slot.h"
 
-#define TAKEN_MS   50    /* a slot that is free answers in microseconds; after this it is not */
-#define STARTED_MS 10000 /* building is bounded too: a slot that hangs is an error, not a wait */
-
 /* ---- connecting ---- */
 
 /* Slots serve the common case; anything else is built in place. */
@@ -44,7 +41,7 @@ static bool is_ours(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && peer.uid == geteuid();
 }
 
-static int connect_spawner(void)
+int slot_connect(const char *name)
 {
     autoclose int dir = -1, fd = -1;
     struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -56,7 +53,7 @@ static int connect_spawner(void)
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    (void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/" SLOT_SOCKET, dir);
+    (void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", dir, name);
     if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
         return -errno; /* EAGAIN: so many are waiting already that building is faster */
     if (!is_ours(fd))
@@ -67,7 +64,7 @@ static int connect_spawner(void)
 
 /* ---- the conversation ---- */
 
-static bool wait_readable(int fd, int ms)
+bool slot_wait(int fd, int ms)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     int n;
@@ -96,8 +93,7 @@ static int send_request(int fd, const struct box_spec *spec)
     return fd_send(fd, &q, sizeof(q), NULL, 0);
 }
 
-/* The descriptors of TAKEN: cgroup folders in order, then the id map. */
-static int sort_taken(const struct slot_reply *r, int *fds, struct native_box *nb)
+int slot_sort_taken(const struct slot_reply *r, int *fds, struct native_box *nb)
 {
     int n = 0;
 
@@ -105,7 +101,7 @@ static int sort_taken(const struct slot_reply *r, int *fds, struct native_box *n
     for (int i = 0; i < CG_COUNT; i++)
         if (r->controllers & 1u << i)
             nb->groups.dirs[i] = fds[n++];
-    return r->range_base && n < 4 ? fds[n] : -1;
+    return n < 4 ? fds[n] : -1;
 }
 
 static int send_tree(const struct box_spec *spec, const struct slot_reply *taken, int id_map,
@@ -155,7 +151,7 @@ static int set_limits(const struct box_spec *spec, const struct slot_reply *take
 }
 
 /* The pid of the box's init as this process sees it; the slot only knows its own view. */
-static pid_t pid_of(int pidfd)
+pid_t slot_pid_of(int pidfd)
 {
     char path[48], text[512], *p;
 
@@ -172,7 +168,7 @@ static int await_started(struct native_box *nb, struct error *err)
     int fds[2];
     ssize_t n;
 
-    if (!wait_readable(nb->slot_fd, STARTED_MS))
+    if (!slot_wait(nb->slot_fd, SLOT_STARTED_MS))
         return error_set(err, ERR_TIMEOUT,
                          "the spawner's slot does not answer: stop it with 'clawden-spawn --stop'");
     n = fd_recv(nb->slot_fd, &r, sizeof(r), fds, 2);
@@ -191,13 +187,11 @@ static int await_started(struct native_box *nb, struct error *err)
         return error_set(err, ERR_INVALID, "the spawner's slot sent an unknown message (%u)",
                          r.type);
     nb->box.belts = r.belts;
-    nb->box.init_pid = pid_of(nb->pidfd);
+    nb->box.init_pid = slot_pid_of(nb->pidfd);
     return 0;
 }
 
-/* Which grades this slot can give; 0 if they are not enough, so that the reason is found in place.
- */
-static bool grade_slot(const struct box_spec *spec, struct native_box *nb, struct error *err)
+bool slot_grade(const struct box_spec *spec, struct native_box *nb, struct error *err)
 {
     struct cgroup_base base = {.kind = nb->groups.kind};
     struct host_facts facts = {.landlock_abi = landlock_abi()};
@@ -206,9 +200,10 @@ static bool grade_slot(const struct box_spec *spec, struct native_box *nb, struc
     return native_grade(spec, &base, &facts, nb->box.grades, err) >= 0;
 }
 
-static void forget(struct native_box *nb)
+void slot_forget(struct native_box *nb)
 {
     close_fd(&nb->slot_fd);
+    close_fd(&nb->pidfd);
     close_fd(&nb->box.control_fd);
     for (int i = 0; i < CG_COUNT; i++)
         close_fd(&nb->groups.dirs[i]);
@@ -221,29 +216,31 @@ int slot_client_start(const struct box_spec *spec, struct native_box *nb, struct
     autoclose int id_map = -1;
     struct slot_reply taken;
 
+    if (spec->live)
+        return berth_client_start(spec, nb, err);
     if (!fits_a_slot(spec))
         return 0;
-    nb->slot_fd = connect_spawner();
+    nb->slot_fd = slot_connect(SLOT_SOCKET);
     if (nb->slot_fd < 0) {
         nb->slot_fd = -1;
         return 0;
     }
-    if (send_request(nb->slot_fd, spec) < 0 || !wait_readable(nb->slot_fd, TAKEN_MS) ||
+    if (send_request(nb->slot_fd, spec) < 0 || !slot_wait(nb->slot_fd, SLOT_TAKEN_MS) ||
         fd_recv(nb->slot_fd, &taken, sizeof(taken), fds, 4) != (ssize_t)sizeof(taken) ||
         taken.type != SLOT_TAKEN) {
-        forget(nb);
+        slot_forget(nb);
         return 0; /* nothing has happened: build it in place */
     }
-    id_map = sort_taken(&taken, fds, nb);
-    if (!grade_slot(spec, nb, err)) {
-        forget(nb);
+    id_map = slot_sort_taken(&taken, fds, nb);
+    if (!slot_grade(spec, nb, err)) {
+        slot_forget(nb);
         return 0;
     }
     r = set_limits(spec, &taken, nb, err);
     if (r >= 0)
         r = send_tree(spec, &taken, id_map, nb, err);
     if (r == 1) {
-        forget(nb);
+        slot_forget(nb);
         return 0;
     }
     if (r < 0)
@@ -265,7 +262,7 @@ void slot_client_finish(struct native_box *nb)
     struct slot_reply r = {0};
     struct box_usage u = {0};
 
-    if (!nb->failure[0] && wait_readable(nb->slot_fd, STARTED_MS))
+    if (!nb->failure[0] && slot_wait(nb->slot_fd, SLOT_STARTED_MS))
         (void)fd_recv(nb->slot_fd, &r, sizeof(r), NULL, 0);
     cgroup_usage(&nb->groups, &u);
     u.oom_kills -= nb->at_start.oom_kills;
@@ -293,8 +290,10 @@ static bool has_user_manager(void)
     return access(path, F_OK) == 0 && access("/usr/bin/systemd-run", X_OK) == 0;
 }
 
+/* Beside us, or, for the drop-in in libexec/clawden/bin, in the bin beside libexec. */
 static bool find_program(char *path, size_t size)
 {
+    static const char *const from_here[] = {"clawden-spawn", "../../../bin/clawden-spawn"};
     ssize_t n = readlink("/proc/self/exe", path, size - 32);
     char *slash;
 
@@ -302,13 +301,18 @@ static bool find_program(char *path, size_t size)
         return false;
     path[n] = 0;
     slash = strrchr(path, '/');
-    (void)snprintf(slash + 1, 32, "clawden-spawn");
-    return access(path, X_OK) == 0;
+    for (size_t i = 0; i < sizeof(from_here) / sizeof(*from_here); i++) {
+        (void)snprintf(slash + 1, 32, "%s", from_here[i]);
+        if (access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
 }
 
 /*
  * Under a user manager an ordinary user gets a delegated cgroup only through it: the spawner is
- * then a transient unit. Twice forked, so that it is nobody's child and keeps no terminal.
+ * then a transient unit, whose end is not the end of the live boxes that came from it. Twice
+ * forked, so that it is nobody's child and keeps no terminal.
  */
 void slot_client_wake(void)
 {
@@ -335,7 +339,8 @@ void slot_client_wake(void)
         (void)snprintf(dir, sizeof(dir), "--setenv=CLAWDEN_RUNTIME_DIR=%s", own ? own : "");
         if (has_user_manager())
             (void)execl("/usr/bin/systemd-run", "systemd-run", "--user", "--quiet", "--collect",
-                        "--property=Delegate=yes", own ? dir : "--quiet", "--", path, (char *)NULL);
+                        "--property=Delegate=yes", "--property=KillMode=process",
+                        own ? dir : "--quiet", "--", path, (char *)NULL);
         (void)execl(path, "clawden-spawn", (char *)NULL);
         _exit(127);
     }

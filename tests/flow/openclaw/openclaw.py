@@ -73,6 +73,7 @@ class World:
         boxes = os.path.join(self.data, "boxes")
         for name in os.listdir(boxes) if os.path.isdir(boxes) else []:
             subprocess.run([os.path.join(self.docker, "docker"), "rm", "-f", name], env=self.env, capture_output=True)
+        subprocess.run([os.path.join(os.path.abspath(ARGS.bin), "clawden-spawn"), "--stop"], env=self.env, timeout=20)
         shutil.rmtree(self.top, ignore_errors=True)
 
     def call(self, *words, timeout=240):
