@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Patterns of OpenClaw's tool policy: `*` is any run of characters, everything else is itself;
+ * anchored at both ends; case does not count (ASCII). Linear time in pattern times text. Pure.
+ */
+#include <stdbool.h>
+
+bool glob_match(const char *pattern, const char *text);
