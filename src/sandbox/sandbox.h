@@ -155,6 +155,8 @@ int sandbox_run(const struct box_record *r, bool interactive, bool terminal, str
 /* The log of the main command of a box that was started detached; -1 and err if there is none. */
 int sandbox_open_log(const struct box_record *r, struct error *err);
 
+/* Which belts the commands of a running box have on, asked of the kernel: bits of enum belt. */
+int sandbox_belts(const struct box_record *r, uint32_t *ret_held, struct error *err);
 /* Processes of a running box, for `top`: calls fn(arg, host pid) for each. */
 int sandbox_each_process(const struct box_record *r, void (*fn)(void *arg, pid_t pid), void *arg,
                          struct error *err);

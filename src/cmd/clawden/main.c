@@ -19,7 +19,12 @@ static const struct {
     {"openclaw", cmd_openclaw, "put OpenClaw's tools into boxes: setup, and its undoing"},
     {"ps", cmd_ps, "the boxes of this user"},
     {"prune", cmd_prune, "remove boxes that are idle or old"},
-    {"config", cmd_config, "every setting, its value here, and where that came from"},
+    {"sandbox", cmd_sandbox,
+     "the boxes of agents' sessions: explain, list, recreate, rm, prune, exec"},
+    {"why", cmd_why,
+     "may this command or tool run, and where: the rule, the reason, what changes it"},
+    {"what-if", cmd_what_if, "the same question, if a setting were different"},
+    {"config", cmd_config, "the settings: check, show with sources, schema"},
     {"audit", cmd_audit, "what ran: the record, followed live or verified"},
 };
 enum { N_VERBS = sizeof(verbs) / sizeof(*verbs) };

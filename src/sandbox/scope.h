@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The box of a scope. A scope key (policy/names.h) names one box, and a second one, `-net`, for the
+ * calls that need a network; whoever asks first makes it. What a box was made from is in its label
+ * `openclaw.configHash`: when the configuration says something else by now the box is made anew,
+ * unless it was used in the last five minutes, because then somebody is at work in it.
+ */
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "policy/policy.h"
+#include "sandbox/sandbox.h"
+
+struct config;
+struct error;
+struct settings;
+
+#define SCOPE_HOT_USEC (5 * 60 * 1000000ll)
+
+/* What labels our boxes have in common with OpenClaw's. */
+#define LABEL_SANDBOX "openclaw.sandbox"
+#define LABEL_SESSION "openclaw.sessionKey"
+#define LABEL_HASH    "openclaw.configHash"
+#define LABEL_CREATED "openclaw.createdAtMs"
+#define LABEL_MOUNTS  "openclaw.mountFormatVersion"
+#define LABEL_BROWSER "openclaw.sandboxBrowser"
+
+struct scope_request {
+    const struct config *config;
+    const struct settings *settings;
+    const struct policy *policy;
+    const char *agent, *session;
+    bool network; /* the box with a network, where there are two */
+};
+
+/* One entry of the box's environment, for explain: never with its value. */
+struct scope_env {
+    char *name;
+    enum env_place place;
+    bool is_reference, is_missing;
+    const char *why; /* NULL, or why it goes nowhere */
+};
+
+/* What the box of a scope is to be; nothing is made yet. */
+struct scope_plan {
+    char key[NAMES_KEY], name[NAMES_BOX], slug[NAMES_SLUG];
+    char hash[65];
+    char workspace[LIMIT_PATH];       /* the host's folder that is /workspace */
+    char agent_workspace[LIMIT_PATH]; /* the agent's own folder */
+    struct box_record *record;        /* as sandbox_create() wants it */
+    char *setup_command;              /* or NULL */
+    struct scope_env *env;
+    size_t n_env;
+    char **warnings; /* NULL-terminated, or NULL */
+};
+
+/* Checks the security rules (policy/security.h); their text is the error. */
+int scope_plan_make(const struct scope_request *q, struct scope_plan **ret, struct error *err);
+void scope_plan_free(struct scope_plan *p);
+DEFINE_AUTOPTR(scope_plan)
+
+/* Finds, makes or makes anew, and starts the box. *ret_note: what the person should know (the box
+ * is older than its configuration), or NULL; both are to be freed. */
+int scope_box(struct scope_plan *plan, struct box_record **ret, char **ret_note, struct error *err);
+
+/* The value of a label, or NULL. */
+const char *scope_label(const struct box_record *r, const char *name);
