@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from tap import Skip, default_label, gone, need, processes, run, same, test, wait_for
+from tap import default_label, gone, need, processes, run, same, test, wait_for
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 IMAGE = "openclaw-sandbox:bookworm-slim"
@@ -161,7 +161,7 @@ def _(w):
 @test("secrets are in no command line, list, label or audit record")
 def _(w):
     p = w.spawn("exec", "--tool", "web_fetch", "--command", "sleep 72111")
-    need(wait_for(lambda: processes("sleep 72111")), "it does not run")
+    need(wait_for(lambda: processes("^sleep 72111")), "it does not run")
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
             with open(path, "rb") as f:
@@ -172,7 +172,7 @@ def _(w):
     need(SECRET not in w.docker("ps", "-a", "--format", "{{.Labels}}").stdout, "labels show it")
     p.kill()
     p.communicate()
-    need(gone("sleep 72111"), "the command outlives its client")
+    need(gone("^sleep 72111"), "the command outlives its client")
     need(w.audit() and SECRET.encode() not in w.audit() and GATEWAY.encode() not in w.audit(), "audit shows it")
     for path in glob.glob(os.path.join(w.data, "boxes", "*", "box.json")):
         same(os.stat(path).st_mode & 0o077, 0, "box.json is for its owner alone")
@@ -442,10 +442,10 @@ def _(w):
 def _(w):
     w.write(docker_setupCommand="echo began >> /workspace/log; test -e /workspace/go || sleep 73111; echo set >> /workspace/log")
     p = w.spawn("exec", "--command", "true")
-    need(wait_for(lambda: processes("sleep 73111")), "the setup does not run")
+    need(wait_for(lambda: processes("^sleep 73111")), "the setup does not run")
     p.kill()
     p.communicate()
-    need(gone("sleep 73111"), "the setup goes on")
+    need(gone("^sleep 73111"), "the setup goes on")
     open(os.path.join(w.ws, "go"), "w").close()
     same(w.sh("cat log"), "began\nbegan\nset\n")
 
@@ -600,7 +600,7 @@ def _(w):
         w.sh("touch x", "--session", session)
     same(w("prune").stdout, "Nothing to remove.\n")
     busy = w.spawn("exec", "--session", "agent:main:b", "--command", "sleep 75111")
-    need(wait_for(lambda: processes("sleep 75111")), "it does not run")
+    need(wait_for(lambda: processes("^sleep 75111")), "it does not run")
     w.cool(2 * 3600)
     r = w("prune", "--dry-run")
     need("would remove openclaw-sbx-agent-main-a-" in r.stdout and "main-b" not in r.stdout, r.stdout)
@@ -615,7 +615,7 @@ def _(w):
     same(w("prune", "--all").stdout, "Nothing to remove.\n")  # the other one is at work
     busy.kill()
     busy.communicate()
-    need(gone("sleep 75111"), "it outlives its client")
+    need(gone("^sleep 75111"), "it outlives its client")
     need(wait_for(lambda: "removed" in w("prune", "--all", "--workspaces").stdout), "it stays")
     same(len(os.listdir(os.path.join(w.state, "sandboxes"))), 1)
     same(w.boxes(), [])
@@ -630,7 +630,7 @@ def _(w):
     w.write(workspaceAccess="none")
     w.sh("touch x")
     p = w.spawn("exec", "--tool", "web_fetch", "--command", "sleep 76111")
-    need(wait_for(lambda: processes("sleep 76111")), "it does not run")
+    need(wait_for(lambda: processes("^sleep 76111")), "it does not run")
     need("removed" in w("prune", "--all", "--workspaces").stdout, "nothing was removed")
     own = os.path.join(w.state, "sandboxes", "agent-main-cli-2ef8d38c")
     same(os.listdir(own), ["x"])
