@@ -328,6 +328,8 @@ def _(w):
         if os.path.exists(path):  # staged copies have the tests only
             with open(path) as f:
                 same(w("config", "schema", "--format", fmt).stdout, f.read(), f"{path}: make it with 'clawden config schema --format {fmt}'")
+    for key in ("docker.network", "networkExecAllow", "tools.deny", "prune.idleHours"):
+        need(f"\n  {key}\n" in w("config", "--help").stdout, f"{key} is not in --help")
     text = w("config", "schema", "--format", "ansible").stdout
     names = re.findall(r"^(sandbox_\w+):", text, re.M)
     same(len(names), 15, names)

@@ -194,6 +194,15 @@ static int usage(const char *word)
         "  clawden config check --config ./openclaw.json\n"
         "  clawden config show --sources --agent work\n");
     (void)fputs(settings_args_help, stdout);
+    puts("\n\nSettings, in a sandbox block or in tools.sandbox.tools (tools.*):");
+    for (size_t i = 0; i < SETTINGS; i++) {
+        char name[96];
+
+        (void)snprintf(name, sizeof(name), "%s%s",
+                       settings_table[i].home == HOME_TOOLS ? "tools." : "",
+                       settings_table[i].path);
+        printf("  %s\n      %s\n", name, settings_table[i].help);
+    }
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ? 0 : 2;
 }
 

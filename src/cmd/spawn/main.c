@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -44,6 +45,7 @@
 #define SPARE_BERTHS 2    /* a session has an isolated box and one with a network */
 #define IDLE_SEC     60   /* without a request: leave (CLAWDEN_SPAWN_IDLE) */
 #define LOOK_MS      2000 /* how often the host is compared with what slots were made from */
+#define QUIET_SEC    2 /* without a change of mounts, which come in crowds, before slots are made */
 #define TMP_BYTES    (500ull << 20)
 
 enum kind { KIND_SLOT, KIND_BERTH, KINDS };
@@ -58,11 +60,13 @@ struct one {
 
 static struct spawner {
     int dir, lock, listeners[KINDS], signals, init;
+    int mounts; /* /proc/self/mountinfo: poll() tells of changes */
     struct cgroup_base base;
     struct one slots[LIMIT_SLOTS];
     struct host_facts seen; /* what the present slots were made from */
     unsigned made;
-    time_t last_use;
+    uint32_t mark; /* of this spawner's cgroups */
+    time_t last_use, quiet_at;
 } sp;
 
 static time_t now_sec(void)
@@ -128,13 +132,17 @@ static void drop_slot(struct one *s)
     cgroup_remove(&s->groups);
 }
 
-/* Its cgroup has no limits until a request sets them. */
+/*
+ * Its cgroup has no limits until a request sets them. Live boxes outlive us in groups with our
+ * number in their names: the mark tells them from those of a later spawner with the same number.
+ */
 static int prepare_groups(struct one *s, struct host_facts *facts, struct error *err)
 {
     char name[48];
     int r;
 
-    (void)snprintf(name, sizeof(name), CGROUP_PREFIX "slot-%u-%d", sp.made++, (int)getpid());
+    (void)snprintf(name, sizeof(name), CGROUP_PREFIX "slot-%u-%08x-%d", sp.made++, sp.mark,
+                   (int)getpid());
     r = cgroup_make(&sp.base, name, ~0u, &s->groups);
     if (r >= 0)
         r = cgroup_open_joins(&s->groups, facts->cgroup_join);
@@ -199,6 +207,8 @@ static int make_slot(struct one *s, enum kind kind, struct error *err)
     r = host_look(&spec, &facts, err);
     if (r < 0)
         return r;
+    if (facts.ids == IDS_ONE && facts.caller_gid == 0)
+        return error_set(err, ERR_DENIED, "your primary group is 0, which no box may have");
     sp.seen = facts;
     facts.ws_tree_given = true;
     r = prepare_groups(s, &facts, err);
@@ -238,21 +248,6 @@ static int keep_ready(struct error *err)
     int r = keep_ready_of(KIND_SLOT, err);
 
     return r < 0 ? r : keep_ready_of(KIND_BERTH, err);
-}
-
-/* An upgrade replaces files that slots have bound: those are made anew while nobody uses them. */
-static void renew_slots(void)
-{
-    static struct host_facts facts;
-    struct error ignored;
-
-    if (host_look(&slot_spec, &facts, &ignored) < 0 ||
-        (facts.n_entries == sp.seen.n_entries &&
-         memcmp(facts.entries, sp.seen.entries, facts.n_entries * sizeof(*facts.entries)) == 0))
-        return;
-    for (unsigned i = 0; i < LIMIT_SLOTS; i++)
-        if (sp.slots[i].pid > 0 && !sp.slots[i].busy)
-            drop_slot(&sp.slots[i]);
 }
 
 /* ---- the process ---- */
@@ -300,6 +295,11 @@ static int open_all(struct error *err)
     sp.init = launch_init_image(err);
     if (sp.init < 0)
         return sp.init;
+    sp.mounts = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+    if (sp.mounts < 0)
+        return error_sys(err, -errno, "watch the host's mounts");
+    if (getrandom(&sp.mark, sizeof(sp.mark), 0) != (ssize_t)sizeof(sp.mark))
+        return error_sys(err, -errno, "get random bytes for the names of cgroups");
     cgroup_find(true, &sp.base);
     cgroup_sweep(&sp.base);
     r = open_listener(KIND_SLOT, err);
@@ -323,6 +323,54 @@ static void read_notes(struct one *s)
     }
     if (n > 0)
         s->stale = true;
+}
+
+/* ---- making them anew ---- */
+
+/*
+ * Those that nobody uses, all at once. The last words of each are read first: one that is a box by
+ * now is nobody's to kill.
+ */
+static void drop_unused(void)
+{
+    bool unused[LIMIT_SLOTS];
+
+    for (unsigned i = 0; i < LIMIT_SLOTS; i++) {
+        struct one *s = &sp.slots[i];
+
+        if (s->pid > 0)
+            read_notes(s);
+        unused[i] = s->pid > 0 && !s->busy;
+        if (unused[i])
+            (void)kill(s->pid, SIGKILL);
+    }
+    for (unsigned i = 0; i < LIMIT_SLOTS; i++)
+        if (unused[i])
+            drop_slot(&sp.slots[i]);
+}
+
+/* An upgrade replaces files that slots have bound: those are made anew while nobody uses them. */
+static void renew_slots(void)
+{
+    static struct host_facts facts;
+    struct error ignored;
+
+    if (host_look(&slot_spec, &facts, &ignored) < 0 ||
+        (facts.n_entries == sp.seen.n_entries &&
+         memcmp(facts.entries, sp.seen.entries, facts.n_entries * sizeof(*facts.entries)) == 0))
+        return;
+    drop_unused();
+}
+
+/*
+ * Slots of an ordinary user look for places among the host's mounts as they were when the slot was
+ * made; where mounts are not shared between namespaces, what is mounted or unmounted later does not
+ * reach them, and a box would see what is covered, or gone, for everybody else.
+ */
+static void on_mounts(void)
+{
+    drop_unused();
+    sp.quiet_at = now_sec() + QUIET_SEC;
 }
 
 static void close_all(void)
@@ -396,14 +444,17 @@ static int serve(struct error *err)
 
     sp.last_use = now_sec();
     for (;;) {
-        struct pollfd p[LIMIT_SLOTS + 1];
+        struct pollfd p[LIMIT_SLOTS + 2];
         int n;
 
         for (unsigned i = 0; i < LIMIT_SLOTS; i++)
             p[i] = (struct pollfd){.fd = sp.slots[i].pid > 0 ? sp.slots[i].notify : -1,
                                    .events = POLLIN};
         p[LIMIT_SLOTS] = (struct pollfd){.fd = sp.signals, .events = POLLIN};
-        n = poll(p, LIMIT_SLOTS + 1, LOOK_MS);
+        p[LIMIT_SLOTS + 1] = (struct pollfd){.fd = sp.mounts, .events = POLLPRI};
+        n = poll(p, LIMIT_SLOTS + 2, LOOK_MS);
+        if (n > 0 && p[LIMIT_SLOTS + 1].revents)
+            on_mounts();
         for (unsigned i = 0; n > 0 && i < LIMIT_SLOTS; i++)
             if (p[i].revents & POLLIN)
                 read_notes(&sp.slots[i]);
@@ -423,7 +474,7 @@ static int serve(struct error *err)
         }
         if (!any_busy() && now_sec() - sp.last_use >= idle)
             return 0;
-        if (keep_ready(err) < 0)
+        if (now_sec() >= sp.quiet_at && keep_ready(err) < 0)
             return -(int)err->code;
     }
 }
@@ -493,7 +544,8 @@ int main(int argc, char **argv)
         return strcmp(argv[1], "--help") == 0 ? 0 : 2;
     }
     raise_descriptors();
-    sp = (struct spawner){.dir = -1, .lock = -1, .listeners = {-1, -1}, .signals = -1, .init = -1};
+    sp = (struct spawner){
+        .dir = -1, .lock = -1, .listeners = {-1, -1}, .signals = -1, .init = -1, .mounts = -1};
     sp.base = (struct cgroup_base){.dirs = {-1, -1, -1}};
     for (unsigned i = 0; i < LIMIT_SLOTS; i++)
         sp.slots[i] =

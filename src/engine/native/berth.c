@@ -53,7 +53,11 @@ static int refuse_step(int conn, const struct launch_plan *plan, uint32_t step, 
     return refuse(conn, err.msg, -r);
 }
 
-/* Says what this berth is made of, so that the client can set the limits itself. */
+/*
+ * Says what this berth is made of, so that the client can set the limits itself. Before that
+ * nothing has happened: a client that has gone away, or is of another build, does not use the berth
+ * up, nor does it keep a spawner from leaving.
+ */
 static int take(struct launch *l, int conn)
 {
     const struct slot *slot = slot_get();
@@ -79,7 +83,30 @@ static int take(struct launch *l, int conn)
         }
     fds[n++] = self;
     r.range_base = l->facts->ids == IDS_RANGE ? l->facts->range_base : 0;
-    return fd_send(conn, &r, sizeof(r), fds, n);
+    (void)!write(slot->notify, "+", 1);
+    if (fd_send(conn, &r, sizeof(r), fds, n) >= 0)
+        return 0;
+    (void)!write(slot->notify, "-", 1);
+    return -1;
+}
+
+/* The connection of a client that has been told; negative: there will be none. */
+static int await_client(struct launch *l)
+{
+    struct timeval patience = {.tv_sec = PATIENCE_SEC};
+
+    for (;;) {
+        int conn = accept4(slot_get()->listener, NULL, NULL, SOCK_CLOEXEC);
+
+        if (conn < 0 && errno != EINTR && errno != ECONNABORTED)
+            return -errno;
+        if (conn < 0)
+            continue;
+        (void)setsockopt(conn, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+        if (take(l, conn) >= 0)
+            return conn;
+        (void)close(conn);
+    }
 }
 
 /* ---- the fittings ---- */
@@ -221,7 +248,7 @@ static int become(struct launch *l, int conn)
     uint32_t step = 0;
     int r;
 
-    if (take(l, conn) < 0 || receive(l, conn, &spec) < 0 || be_found(l, conn) < 0)
+    if (receive(l, conn, &spec) < 0 || be_found(l, conn) < 0)
         return -1;
     spec.uid = fittings.uid;
     spec.gid = fittings.gid;
@@ -245,7 +272,6 @@ static int become(struct launch *l, int conn)
 
 int berth_main(struct launch *l, int report_fd)
 {
-    struct timeval patience = {.tv_sec = PATIENCE_SEC};
     struct step_report rep = {0};
     int conn, r = 0;
 
@@ -265,13 +291,8 @@ int berth_main(struct launch *l, int report_fd)
     if (fd_write_full(r < 0 ? report_fd : l->state.report, &rep, sizeof(rep)) < 0 || r < 0)
         return 1;
     close_fd(&l->state.report);
-    do {
-        conn = accept4(slot_get()->listener, NULL, NULL, SOCK_CLOEXEC);
-    } while (conn < 0 && (errno == EINTR || errno == ECONNABORTED));
-    if (conn < 0)
-        return 1;
-    (void)!write(slot_get()->notify, "+", 1);
-    (void)setsockopt(conn, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    (void)become(l, conn);
+    conn = await_client(l);
+    if (conn >= 0)
+        (void)become(l, conn);
     return 1; /* the spawner makes another */
 }
