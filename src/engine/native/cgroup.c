@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -422,6 +423,15 @@ void cgroup_remove(struct cgroup_set *set)
     set->kind = CGROUP_NONE;
 }
 
+/* One that is being made just now, by somebody whose number we cannot see: another pid namespace
+ * may share this hierarchy. */
+static bool is_young(int base, const char *name)
+{
+    struct stat st;
+
+    return fstatat(base, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && time(NULL) - st.st_ctime < 2;
+}
+
 static bool maker_is_gone(const char *name)
 {
     const char *dash = strrchr(name, '-');
@@ -442,7 +452,7 @@ void cgroup_sweep(const struct cgroup_base *base)
             continue;
         for (struct dirent *e; (e = readdir(d));)
             if (strncmp(e->d_name, CGROUP_PREFIX, sizeof(CGROUP_PREFIX) - 1) == 0 &&
-                maker_is_gone(e->d_name))
+                maker_is_gone(e->d_name) && !is_young(base->dirs[i], e->d_name))
                 (void)unlinkat(base->dirs[i], e->d_name, AT_REMOVEDIR); /* refused while in use */
         (void)closedir(d);
     }

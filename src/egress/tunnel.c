@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/tunnel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+#define CHUNK    (256u << 10) /* asked of one splice; the pipe says how much it is */
+#define PER_TURN 8            /* splices of one side before the others have their turn */
+
+static struct tunnel_side *other(struct tunnel_side *s)
+{
+    return s == &s->tunnel->a ? &s->tunnel->b : &s->tunnel->a;
+}
+
+static void close_side(struct tunnel_side *s)
+{
+    loop_remove(&s->io);
+    close_fd(&s->fd);
+    close_fd(&s->pipe[0]);
+    close_fd(&s->pipe[1]);
+}
+
+void tunnel_close(struct tunnel *t)
+{
+    loop_stop_timer(&t->timer);
+    close_side(&t->a);
+    close_side(&t->b);
+}
+
+static void finish(struct tunnel *t, enum tunnel_end how)
+{
+    tunnel_close(t);
+    t->on_end(t, how);
+}
+
+/* ---- moving ---- */
+
+/* From the socket into its pipe. 1: something came; 0: nothing more now; negative: it failed. */
+static int pull(struct tunnel_side *s)
+{
+    ssize_t n;
+
+    if (s->ended)
+        return 0;
+    do {
+        n = splice(s->fd, NULL, s->pipe[1], NULL, CHUNK, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return errno == EAGAIN ? 0 : -errno;
+    if (n == 0) {
+        s->ended = true;
+        return 0;
+    }
+    s->queued += (uint32_t)n;
+    s->bytes += (uint64_t)n;
+    return 1;
+}
+
+/* From the pipe to the other side's socket. 1: something went; 0: it takes no more now. */
+static int push(struct tunnel_side *s)
+{
+    ssize_t n;
+
+    if (!s->queued)
+        return 0;
+    do {
+        n = splice(s->pipe[0], NULL, other(s)->fd, NULL, s->queued,
+                   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return errno == EAGAIN ? 0 : -errno;
+    s->queued -= (uint32_t)n;
+    return n > 0;
+}
+
+/* One direction, until it stands still or has had its turn. */
+static int move(struct tunnel_side *s)
+{
+    for (int i = 0; i < PER_TURN; i++) {
+        int in = pull(s), out;
+
+        if (in < 0)
+            return in;
+        out = push(s);
+        if (out < 0)
+            return out;
+        if (in > 0 || out > 0)
+            s->tunnel->moved = true;
+        if (!in && !out)
+            break;
+    }
+    if (s->ended && !s->queued && !s->told) {
+        s->told = true;
+        (void)shutdown(other(s)->fd, SHUT_WR);
+    }
+    return 0;
+}
+
+/* A side is read while its pipe has room, and written while the other's pipe has something. */
+static int watch(struct tunnel_side *s)
+{
+    uint32_t events =
+        (s->ended || s->queued ? 0 : EPOLLIN | EPOLLRDHUP) | (other(s)->queued ? EPOLLOUT : 0);
+
+    return loop_change(&s->io, events);
+}
+
+static void on_ready(struct loop_io *io, uint32_t events)
+{
+    struct tunnel_side *s = (struct tunnel_side *)((char *)io - offsetof(struct tunnel_side, io));
+    struct tunnel *t = s->tunnel;
+    int r = move(&t->a);
+
+    if (r >= 0)
+        r = move(&t->b);
+    if (r < 0) {
+        finish(t, TUNNEL_BROKEN);
+        return;
+    }
+    if (t->a.told && t->b.told) {
+        finish(t, TUNNEL_CLOSED);
+        return;
+    }
+    if (t->budget && t->a.bytes + t->b.bytes > t->budget) {
+        finish(t, TUNNEL_SPENT);
+        return;
+    }
+    /* Gone both ways with nothing left to read: no event that is asked for would tell. */
+    if ((events & EPOLLERR) || ((events & EPOLLHUP) && s->ended)) {
+        finish(t, TUNNEL_BROKEN);
+        return;
+    }
+    if (watch(&t->a) < 0 || watch(&t->b) < 0)
+        finish(t, TUNNEL_BROKEN);
+}
+
+static void on_time(struct loop_timer *timer)
+{
+    struct tunnel *t = (struct tunnel *)((char *)timer - offsetof(struct tunnel, timer));
+
+    if (!t->moved) {
+        finish(t, TUNNEL_IDLE);
+        return;
+    }
+    t->moved = false;
+    (void)loop_set_timer(t->loop, &t->timer, t->idle_usec);
+}
+
+/* ---- starting ---- */
+
+static int open_side(struct tunnel *t, struct tunnel_side *s, int fd)
+{
+    *s = (struct tunnel_side){.io.on_ready = on_ready, .tunnel = t, .fd = fd, .pipe = {-1, -1}};
+    if (pipe2(s->pipe, O_CLOEXEC | O_NONBLOCK) < 0) {
+        s->pipe[0] = s->pipe[1] = -1;
+        return -errno;
+    }
+    return loop_add(t->loop, &s->io, fd, EPOLLIN | EPOLLRDHUP);
+}
+
+int tunnel_start(struct tunnel *t, struct loop *l, int a, int b)
+{
+    int r, q;
+
+    t->loop = l;
+    t->timer.on_time = on_time;
+    t->moved = false;
+    r = open_side(t, &t->a, a);
+    q = open_side(t, &t->b, b); /* both, so that both are closed if one cannot be */
+    if (r >= 0)
+        r = q;
+    if (r >= 0 && t->idle_usec)
+        r = loop_set_timer(l, &t->timer, t->idle_usec);
+    if (r < 0)
+        tunnel_close(t);
+    return r;
+}
