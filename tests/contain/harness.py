@@ -20,6 +20,7 @@ import threading, time, traceback, tty
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
+STAGE = None  # programs and tools where an ordinary user can reach them, wherever this tree stands
 LIBC = ctypes.CDLL(None, use_errno=True)
 USER_ID = 65533          # an ordinary user that no account has
 GOOD = ("BLOCKED", "CONTAINED")
@@ -84,7 +85,7 @@ class World:
         self.put("outside/canary", self.canaries["file"], 0o644)
         self.put("home/.ssh/canary", self.canaries["file"], 0o644)
         for tool in ("probe", "seccomp_golden.txt"):
-            src = os.path.join(TOP, "build/tests", tool) if tool == "probe" else args.golden
+            src = os.path.join(STAGE, "tests", tool) if tool == "probe" else args.golden
             shutil.copy(src, self.path("ws", tool))
         os.chmod(self.path("ws/probe"), 0o755)
         self.ws, self.probe = self.path("ws"), self.path("ws/probe")
@@ -1477,7 +1478,7 @@ REFUSED_WITHOUT = [
 
 
 def without(w, number, e):
-    return [os.path.join(TOP, "build/tests/without"), str(number), str(e)]
+    return [os.path.join(STAGE, "tests/without"), str(number), str(e)]
 
 
 def lacking(w, name, number, e):
@@ -1735,7 +1736,7 @@ def run_controls(w, tap, who):
             if c.who and c.who != who:
                 continue
             try:
-                said = run_control(w, c, id, os.path.join(TOP, "build-weak", c.build, "src/clawden-sandbox"))
+                said = run_control(w, c, id, os.path.join(STAGE, "weak", c.build, "clawden-sandbox"))
             except Verdict as v:
                 ok, detail = False, str(v)
             except Exception:
@@ -1743,7 +1744,7 @@ def run_controls(w, tap, who):
             tap.line(ok, text, None, detail or (said if w.args.verbose else None))
     if wanted(w.args, "NS-05"):
         def refuse():
-            r = w.box(["/bin/echo", "ran"], sandbox=os.path.join(TOP, "build-weak/nnp/src/clawden-sandbox"), cold=True)
+            r = w.box(["/bin/echo", "ran"], sandbox=os.path.join(STAGE, "weak/nnp/clawden-sandbox"), cold=True)
             must(r.rc == 125 and b"ran" not in r.out, "ESCAPE", f"status {r.rc}")
         attempt(w, tap, "NS-05", "control: without no_new_privs the filter cannot be loaded and nothing runs", refuse)
 
@@ -1755,7 +1756,7 @@ def no_weaken_switch(args, tap):
     programs = glob.glob(os.path.join(args.bin, "*"))
     guilty = [p for p in programs if holds(p)]
     tap.line(bool(programs) and not guilty, "no shipped program holds a weaken switch", None, str(guilty) if guilty else None, tag=False)
-    weak = os.path.join(TOP, "build-weak/mask/src/clawden-sandbox")
+    weak = os.path.join(STAGE, "weak/mask/clawden-sandbox")
     if os.path.exists(weak):
         tap.line(holds(weak), "control: a weakened program is known by its mark", tag=False)
 
@@ -1766,6 +1767,24 @@ def compile_tools():
         source, target = os.path.join(HERE, name + ".c"), os.path.join(TOP, "build/tests", name)
         if not os.path.exists(target) or os.path.getmtime(target) < os.path.getmtime(source):
             subprocess.run(["cc", "-O2", "-static", "-D_GNU_SOURCE", "-Wno-unused-result", "-o", target, source, "-lpthread"], check=True)
+
+
+def stage(args):
+    """Copies what runs to a place that everybody can read: this tree may stand in root's own home."""
+    global STAGE
+    STAGE = tempfile.mkdtemp(prefix="clawden-contain-stage-", dir="/var/tmp")
+    os.chmod(STAGE, 0o755)
+    shutil.copytree(args.bin, os.path.join(STAGE, "bin"))  # links are followed
+    shutil.copy(args.golden, os.path.join(STAGE, "seccomp_golden.txt"))
+    os.mkdir(os.path.join(STAGE, "tests"))
+    for name in ("probe", "without"):
+        shutil.copy(os.path.join(TOP, "build/tests", name), os.path.join(STAGE, "tests", name))
+    for path in glob.glob(os.path.join(TOP, "build-weak/*/src/clawden-sandbox")):
+        target = os.path.join(STAGE, "weak", path.split("/")[-3])
+        os.makedirs(target)
+        shutil.copy(path, target)
+    subprocess.run(["chmod", "-R", "a+rX", STAGE], check=True)
+    args.bin, args.golden = os.path.join(STAGE, "bin"), os.path.join(STAGE, "seccomp_golden.txt")
 
 
 def as_identity(args, who, mode, out):
@@ -1831,6 +1850,14 @@ def main():
                     build_weak(name)
                 except (Verdict, subprocess.CalledProcessError, OSError) as e:
                     print(f"# build-weak/{name}: {e}")
+    try:
+        stage(args)
+        return suites(args, who, out)
+    finally:
+        shutil.rmtree(STAGE, ignore_errors=True)
+
+
+def suites(args, who, out):
     for identity in who:
         as_identity(args, identity, args.mode, out)
     if not args.only:
