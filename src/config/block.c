@@ -40,10 +40,12 @@ static int unknown(const struct block *b, const struct key_path *p, const char *
     return key_wrong(b->c, b->kind, p, value, err);
 }
 
-/* Who gets the value of a variable in an environment depends on where it comes from (C4). */
+/* Who gets the value of a variable in an environment depends on where it comes from (C4). A setup
+ * command has a shell, and that knows what its box was given. */
 static bool keeps_references(enum setting_id id)
 {
-    return id == SETTING_ENV || id == SETTING_NETWORK_ENV || id == SETTING_BROWSER_ENV;
+    return id == SETTING_ENV || id == SETTING_NETWORK_ENV || id == SETTING_BROWSER_ENV ||
+           id == SETTING_SETUP_COMMAND;
 }
 
 static int read_setting(const struct block *b, const struct setting *s, const struct key_path *p,

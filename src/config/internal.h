@@ -201,6 +201,9 @@ struct block {
 int block_read(const struct block *b, struct key_path *p, json_t *value, struct error *err);
 /* Older names count where the newer one is not set, in the same block. */
 void older_names(struct settings *s);
+/* The same agent to the client: it does not tell capital letters apart, and writes what an id
+ * cannot have ('.') as '-'. */
+bool agent_is_same(const char *a, const char *b);
 /* A member that must be an object; *ret is NULL if it is not there. The path is not changed. */
 int object_member(struct config *c, enum source_kind kind, struct key_path *p, json_t *in,
                   const char *key, json_t **ret, struct error *err);

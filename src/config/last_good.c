@@ -10,13 +10,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/state.h"
 #include "config/internal.h"
 
 #define NAME    "config.last-good.json"
-#define TEMP    "config.last-good.new"
 #define VERSION 1
 
 static const char *const part_names[SOURCES] = {"openclaw", "yaml", "profile"};
@@ -50,19 +50,21 @@ static int write_file(int dir, const json_t *what)
 {
     autoclose int fd = -1;
     autofree char *text = json_dumps(what, JSON_COMPACT);
+    char temp[64]; /* each process its own: two that load at once must not write into one */
     int r;
 
     if (!text)
         return -ENOMEM;
-    (void)unlinkat(dir, TEMP, 0);
-    fd = openat(dir, TEMP, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    (void)snprintf(temp, sizeof(temp), NAME ".%ld", (long)getpid());
+    (void)unlinkat(dir, temp, 0);
+    fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return -errno;
     r = fd_write_full(fd, text, strlen(text));
-    if (r >= 0 && (fsync(fd) < 0 || renameat(dir, TEMP, dir, NAME) < 0))
+    if (r >= 0 && (fsync(fd) < 0 || renameat(dir, temp, dir, NAME) < 0))
         r = -errno;
     if (r < 0)
-        (void)unlinkat(dir, TEMP, 0);
+        (void)unlinkat(dir, temp, 0);
     return r;
 }
 

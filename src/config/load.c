@@ -128,11 +128,10 @@ static void put_variables(struct settings *ret, const struct variables *v)
     }
 }
 
-/* The client does not tell ids apart by capital letters. */
 static const struct agent *find_agent(const struct config *c, const char *id)
 {
     for (size_t i = 0; i < c->n_agents; i++)
-        if (strcasecmp(c->agents[i].id, id) == 0)
+        if (agent_is_same(c->agents[i].id, id))
             return &c->agents[i];
     return NULL;
 }

@@ -8,9 +8,10 @@
  * own block in openclaw.json, --set. Nothing is half-applied: either every file is right, or none
  * of them counts and, where `remember` was given, what loaded last stays in force.
  *
- * ${VAR} is replaced in every string but those of env maps, which keep it: who gets the value
- * depends on it (C4). Variables come from the environment, then ~/.openclaw/.env, then
- * /etc/openclaw/secrets.env; $${VAR} is a literal ${VAR}.
+ * ${VAR} is replaced in every string but those of env maps and of docker.setupCommand, which keep
+ * it: who gets the value depends on it (C4), and a shell in the box puts in what the box has.
+ * Variables come from the environment, then ~/.openclaw/.env, then /etc/openclaw/secrets.env;
+ * $${VAR} is a literal ${VAR}.
  */
 #include "base/cleanup.h"
 #include "config/settings.h"
@@ -62,3 +63,6 @@ enum env_result {
 };
 /* The value of an env entry. *ret is to be freed, and NULL when a variable is missing. */
 enum env_result config_env_value(const struct config *c, const char *raw, char **ret);
+/* The next ${NAME} in the text *at, whose name is then in `name` and which *at then stands behind;
+ * false: there is none. */
+bool config_next_reference(const char **at, char *name, size_t size);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "config/internal.h"
 
@@ -78,18 +77,46 @@ static bool is_agent_id(const char *id)
     return n > 0 && n <= LIMIT_CONFIG_AGENT_ID && !id[n];
 }
 
-/* The client does not tell ids apart by capital letters. */
+/* The spelling that the client gives an id (policy/names.h): one without a '.' is as it should be,
+ * but for a '-' or '_' at its start. */
+static void spell_agent(const char *id, char ret[static LIMIT_CONFIG_AGENT_ID + 1])
+{
+    bool odd = strchr(id, '.') || id[0] == '-' || id[0] == '_';
+    size_t n = 0, start = 0;
+
+    for (; *id && n < LIMIT_CONFIG_AGENT_ID; id++)
+        if (*id != '.')
+            ret[n++] = *id >= 'A' && *id <= 'Z' ? (char)(*id - 'A' + 'a') : *id;
+        else if (id[1] != '.')
+            ret[n++] = '-';
+    while (odd && n && ret[n - 1] == '-')
+        n--;
+    while (odd && start < n && ret[start] == '-')
+        start++;
+    memmove(ret, ret + start, n - start);
+    ret[n - start] = 0;
+}
+
+bool agent_is_same(const char *a, const char *b)
+{
+    char one[LIMIT_CONFIG_AGENT_ID + 1], other[LIMIT_CONFIG_AGENT_ID + 1];
+
+    spell_agent(a, one);
+    spell_agent(b, other);
+    return strcmp(one, other) == 0;
+}
+
 static bool has_agent(const struct config *c, const char *id)
 {
     for (size_t i = 0; i < c->n_agents; i++)
-        if (strcasecmp(c->agents[i].id, id) == 0)
+        if (agent_is_same(c->agents[i].id, id))
             return true;
     return false;
 }
 
 static int check_agent(const struct config *c, const char *id, json_t *entry, struct error *err)
 {
-    if (!is_agent_id(id))
+    if (!is_agent_id(id) || !id[strspn(id, ".-")])
         return error_set(err, ERR_INVALID,
                          "an agent's id must have 1 to %u of the characters A-Z a-z 0-9 . _ -",
                          LIMIT_CONFIG_AGENT_ID);

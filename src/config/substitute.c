@@ -31,6 +31,22 @@ static size_t reference(const char *s)
     return n > 1 && s[n] == '}' ? n + 1 : 0;
 }
 
+bool config_next_reference(const char **at, char *name, size_t size)
+{
+    for (const char *s = *at; (s = strchr(s, '$')); s++) {
+        size_t n;
+
+        if (s[1] == '$' && (n = reference(s + 2))) { /* a literal ${NAME} */
+            s += n + 1;
+        } else if ((n = reference(s + 1))) {
+            (void)snprintf(name, size, "%.*s", (int)n - 2, s + 2);
+            *at = s + n + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Appends raw with its references replaced; false when one is missing, whose name is then told. */
 static bool expand(const struct config *c, const char *raw, struct buf *out, bool *ret_any,
                    char *missing, size_t size)

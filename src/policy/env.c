@@ -41,9 +41,18 @@ bool policy_env_is_secret(const char *name)
 {
     /* AWS_SESSION_TOKEN, GH_TOKEN and GITHUB_TOKEN are among the first pattern's. */
     static const char *const secrets[] = {
-        "*_TOKEN",  "*_API_KEY",     "*_PASSWORD",    "*_PASSWD",
-        "*_SECRET", "*_PRIVATE_KEY", "*_CREDENTIALS", "AWS_SECRET_ACCESS_KEY",
-        "TOKEN",    "PASSWORD",      "SECRET",        "API_KEY",
+        "*_TOKEN",       "*_API_KEY",
+        "*_PASSWORD",    "*_PASSWD",
+        "*_SECRET",      "*_PRIVATE_KEY",
+        "*_CREDENTIALS", "AWS_SECRET_ACCESS_KEY",
+        "TOKEN",         "PASSWORD",
+        "SECRET",        "API_KEY",
+        "*_KEY",         "*_PAT",
+        "*_PASS",        "*_AUTH",
+        "*_DSN",         "*_URI",
+        "DATABASE_URL",  "*_DATABASE_URL",
+        "REDIS_URL",     "*_CONNECTION_STRING",
+        "*_CREDENTIAL",  "*_WEBHOOK*",
     };
 
     return matches_any(name, secrets, sizeof(secrets) / sizeof(*secrets));

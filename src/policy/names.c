@@ -178,6 +178,11 @@ static int read_agent(const char *agent, const char *session, char ret[static NA
     return r < 0 ? r : ret[0] ? 0 : -EINVAL;
 }
 
+int names_agent(const char *id, char ret[static NAMES_AGENT])
+{
+    return id && *id ? read_agent(id, NULL, ret) : -EINVAL;
+}
+
 bool names_is_main(const char *agent, const char *session, bool global)
 {
     char id[NAMES_AGENT], key[NAMES_AGENT + 16];

@@ -52,3 +52,5 @@ bool names_is_main(const char *agent, const char *session, bool global);
 /* The agent of a session key `agent:<id>:...`, normalised; empty when it names none. NAMES_AGENT
  * bytes are enough. -ENAMETOOLONG if they are fewer and it does not fit. */
 int names_agent_of(const char *session, char *ret, size_t size);
+/* The client's spelling of an agent's id: settings and boxes must be those of one agent. */
+int names_agent(const char *id, char ret[static NAMES_AGENT]);

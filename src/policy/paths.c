@@ -94,12 +94,34 @@ static const char *touched_secret(const struct check *c, const char *path)
                 return secrets[i];
         }
     }
+    for (const char *const *more = c->f->secrets; more && *more; more++)
+        if (touches(path, *more))
+            return *more;
     return NULL;
 }
 
 static bool is_inside(const char *path, const char *root)
 {
     return root && is_normal(root) && root[1] && path_is_within(path, root);
+}
+
+int security_check_real(const struct security_facts *f, const char *what, const char *path,
+                        bool is_workspace, struct error *err)
+{
+    const struct check c = {.f = f, .err = err};
+    const char *place = path[1] ? NULL : "the whole host";
+
+    if (!place && !is_workspace)
+        place = touched_system_path(path);
+    if (!place)
+        place = touched_secret(&c, path);
+    if (!place)
+        return 0;
+    return error_set(
+        err, ERR_DENIED,
+        "Sandbox security: %s '%s': it reaches '%s', which no box may see; use another "
+        "folder",
+        what, path, place);
 }
 
 /* ---- binds ---- */
@@ -122,9 +144,8 @@ static int check_source(const struct check *c, enum setting_id id, const char *b
                     place);
     place = touched_secret(c, source);
     if (place)
-        return DENY(c, id, bind,
-                    "the source reaches '%s' of a home folder; bind only the folder that is needed",
-                    place);
+        return DENY(c, id, bind, "the source reaches '%s'%s; bind only the folder that is needed",
+                    place, place[0] == '/' ? ", which no box may see" : " of a home folder");
     if (!may_be_outside && !is_inside(source, c->f->workspace) &&
         !is_inside(source, c->f->agent_workspace))
         return DENY(c, id, bind,
@@ -133,11 +154,37 @@ static int check_source(const struct check *c, enum setting_id id, const char *b
     return 0;
 }
 
+static const char *const kernel[] = {"/proc", "/sys", "/dev"};
+/* Where a box's programs and their settings come from: what is put there decides what `gh` is. */
+static const char *const programs[] = {"/usr",   "/bin",    "/sbin", "/lib", "/lib32",
+                                       "/lib64", "/libx32", "/etc",  "/boot"};
+
+static const char *within_any(const char *path, const char *const *places, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (path_is_within(path, places[i]))
+            return places[i];
+    return NULL;
+}
+
+int security_check_workdir(const struct check *c, enum setting_id id, const char *path)
+{
+    const char *place = within_any(path, kernel, sizeof(kernel) / sizeof(*kernel));
+
+    if (!is_normal(path) || !path[1])
+        return WRONG(c, id, path, "not an absolute path in its shortest form; write it as /folder");
+    if (!place)
+        place = within_any(path, programs, sizeof(programs) / sizeof(*programs));
+    return place ? DENY(c, id, path, "the workspace would cover %s; choose a folder of its own",
+                        place)
+                 : 0;
+}
+
 static int check_target(const struct check *c, enum setting_id id, const char *bind,
                         const char *target)
 {
-    static const char *const kernel[] = {"/proc", "/sys", "/dev"};
     static const char *const ours[] = {"/workspace", "/agent"};
+    const char *place;
 
     if (!is_normal(target))
         return WRONG(c, id, bind,
@@ -145,9 +192,15 @@ static int check_target(const struct check *c, enum setting_id id, const char *b
                      "/folder, without '.', '..', '//' or '/' at its end");
     if (!target[1])
         return DENY(c, id, bind, "the target is the box's root; bind to a folder of its own");
-    for (size_t i = 0; i < sizeof(kernel) / sizeof(*kernel); i++)
-        if (path_is_within(target, kernel[i]))
-            return DENY(c, id, bind, "the target is in %s; bind to a folder of its own", kernel[i]);
+    place = within_any(target, kernel, sizeof(kernel) / sizeof(*kernel));
+    if (place)
+        return DENY(c, id, bind, "the target is in %s; bind to a folder of its own", place);
+    place = within_any(target, programs, sizeof(programs) / sizeof(*programs));
+    if (place && !settings_bool(c->s, SETTING_RESERVED_TARGETS))
+        return DENY(c, id, bind,
+                    "the target is in %s, where the box's programs come from; choose another, or "
+                    "set docker.dangerouslyAllowReservedContainerTargets",
+                    place);
     for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
         if (path_is_within(target, ours[i]) && !settings_bool(c->s, SETTING_RESERVED_TARGETS))
             return DENY(c, id, bind,

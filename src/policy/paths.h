@@ -23,5 +23,7 @@ int security_refuse(const struct check *c, enum error_code code, enum setting_id
 int security_check_bind(const struct check *c, enum setting_id id, const char *bind);
 /* A folder of the operator's, bound at its own path. */
 int security_check_vault(const struct check *c, enum setting_id id, const char *path);
+/* Where the workspace is mounted. */
+int security_check_workdir(const struct check *c, enum setting_id id, const char *path);
 /* `path` or `path:options`. */
 int security_check_tmpfs(const struct check *c, enum setting_id id, const char *entry);

@@ -383,6 +383,7 @@ static int check_lists(const struct check *c)
         {SETTING_APPARMOR, false, check_profile},
         {SETTING_USER, false, check_user},
         {SETTING_TMPFS, true, security_check_tmpfs},
+        {SETTING_WORKDIR, false, security_check_workdir},
         {SETTING_DNS, true, check_dns},
         {SETTING_EXTRA_HOSTS, true, check_host},
     };

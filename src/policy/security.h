@@ -13,6 +13,7 @@ struct settings;
 
 struct security_facts {
     const char *const *homes;                /* absolute, normalised; NULL ends; NULL: none */
+    const char *const *secrets;              /* more that no box may see; the same */
     const char *workspace, *agent_workspace; /* absolute, normalised; NULL: none */
     bool multi_tenant;                       /* whatever the settings say about it */
 };
@@ -21,3 +22,7 @@ struct security_facts {
  * ERR_DENIED: a rule says no; ERR_INVALID: it is not such a value. Values of variables are never
  * shown. */
 int security_check(const struct settings *s, const struct security_facts *f, struct error *err);
+/* A source once its links have been followed; `what` names it in the error. A workspace may lie
+ * where a bind may not (root's is in /root), but not where secrets are. */
+int security_check_real(const struct security_facts *f, const char *what, const char *path,
+                        bool is_workspace, struct error *err);

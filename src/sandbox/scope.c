@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,11 +119,54 @@ static void mark_set_up(const struct box_record *r)
 
 enum fitness { FITS, TOO_HOT, UNFIT };
 
+static bool has_variable(char *const *env, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (; env && *env; env++)
+        if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
+            return true;
+    return false;
+}
+
+static bool has_bind(const struct box_record *r, const struct box_mount *m)
+{
+    for (size_t i = 0; i < r->n_mounts; i++)
+        if (r->mounts[i].kind == BOX_BIND && strcmp(r->mounts[i].target, m->target) == 0 &&
+            (m->read_only || !r->mounts[i].read_only)) {
+            char real[PATH_MAX]; /* a record's sources are without links, a plan's may have some */
+
+            return strcmp(r->mounts[i].source, m->source) == 0 ||
+                   (realpath(r->mounts[i].source, real) && strcmp(real, m->source) == 0);
+        }
+    return false;
+}
+
+/* What the box has and, by now, should not: whoever took it away must not be told otherwise. NULL:
+ * nothing. */
+static const char *what_is_too_much(const struct scope_plan *plan, const struct box_record *r)
+{
+    const struct box_record *want = plan->record;
+    /* All agents work in the folder of whoever came first: that is what sharing means. */
+    const bool shared = strcmp(plan->key, "shared") == 0;
+
+    if (strcmp(r->network ? r->network : "none", want->network) != 0)
+        return "another network";
+    for (size_t i = 0; i < plan->n_env; i++)
+        if (!has_variable(want->env, plan->env[i].name) && has_variable(r->env, plan->env[i].name))
+            return "a variable";
+    for (size_t i = 0; i < r->n_mounts; i++)
+        if (r->mounts[i].kind == BOX_BIND && !has_bind(want, &r->mounts[i]) &&
+            !(shared && strcmp(r->mounts[i].target, want->workdir) == 0))
+            return "a folder of the host";
+    return NULL;
+}
+
 /* Does the box that is there do for this plan? */
 static int judge(const struct scope_plan *plan, const struct box_record *r, enum fitness *ret,
                  struct error *err)
 {
-    const char *hash = scope_label(r, LABEL_HASH);
+    const char *hash = scope_label(r, LABEL_HASH), *more;
     struct box_state s;
     int e;
 
@@ -146,6 +190,12 @@ static int judge(const struct scope_plan *plan, const struct box_record *r, enum
     if (e < 0)
         return e;
     *ret = s.running && now_usec() - s.used_usec < SCOPE_HOT_USEC ? TOO_HOT : UNFIT;
+    more = *ret == TOO_HOT ? what_is_too_much(plan, r) : NULL;
+    if (more)
+        return error_set(err, ERR_DENIED,
+                         "it was used a moment ago and has %s that its configuration does not give "
+                         "it any more: clawden sandbox recreate --session %s",
+                         more, plan->key);
     return 0;
 }
 

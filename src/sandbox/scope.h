@@ -63,5 +63,12 @@ DEFINE_AUTOPTR(scope_plan)
  * is older than its configuration), or NULL; both are to be freed. */
 int scope_box(struct scope_plan *plan, struct box_record **ret, char **ret_note, struct error *err);
 
+/*
+ * What a command gets on top that is routed to the network by its name: its program is looked for
+ * in the box's own folders, whatever docker.env says of PATH, and git runs nothing that a
+ * repository's configuration names. NULL-terminated.
+ */
+extern const char *const scope_routed_env[];
+
 /* The value of a label, or NULL. */
 const char *scope_label(const struct box_record *r, const char *name);

@@ -11,6 +11,32 @@
 #include "config/load.h"
 #include "sandbox/scope_parts.h"
 
+/*
+ * The workspace is the isolated box's too: what is in it can be a trap for the program that is let
+ * out (PROBES EX-15, EX-21). This closes the usual ones; the rule for where it may connect is the
+ * network's.
+ */
+const char *const scope_routed_env[] = {
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "GIT_CONFIG_GLOBAL=/dev/null",
+    "GIT_CONFIG_COUNT=5",
+    "GIT_CONFIG_KEY_0=core.hooksPath",
+    "GIT_CONFIG_VALUE_0=/dev/null",
+    "GIT_CONFIG_KEY_1=core.fsmonitor",
+    "GIT_CONFIG_VALUE_1=false",
+    "GIT_CONFIG_KEY_2=core.pager",
+    "GIT_CONFIG_VALUE_2=cat",
+    "GIT_CONFIG_KEY_3=core.sshCommand",
+    "GIT_CONFIG_VALUE_3=ssh",
+    "GIT_CONFIG_KEY_4=protocol.ext.allow",
+    "GIT_CONFIG_VALUE_4=never",
+    "GIT_TERMINAL_PROMPT=0",
+    "PAGER=cat",
+    "GIT_PAGER=cat",
+    "GH_PAGER=cat",
+    "GH_PROMPT_DISABLED=1",
+    NULL};
+
 /* A later value takes the place of an earlier one of the same name. */
 static void put(struct box_record *r, const char *name, const char *value)
 {
@@ -44,6 +70,17 @@ static void note(struct scope_plan *p, const char *name, enum env_place place, e
         abort();
 }
 
+/* A token of the gateway's under another name is still that. */
+static bool names_reserved(const char *raw)
+{
+    char name[128];
+
+    while (config_next_reference(&raw, name, sizeof(name)))
+        if (policy_env_is_reserved(name))
+            return true;
+    return false;
+}
+
 /* `network_only`: an entry of networkDocker.env. */
 static void add(const struct scope_request *q, struct scope_plan *p, const char *name,
                 const char *raw, bool network_only)
@@ -58,6 +95,10 @@ static void add(const struct scope_request *q, struct scope_plan *p, const char 
     enum env_place place =
         policy_env_place(q->policy, name, kind != ENV_LITERAL, allow_reserved, &why);
 
+    if (place != ENV_NOWHERE && !allow_reserved && names_reserved(raw)) {
+        place = ENV_NOWHERE;
+        why = "it names a token of the gateway; dangerouslyAllowReservedEnv lets it in";
+    }
     if (network_only && place == ENV_BOTH)
         place = ENV_NETWORK_ONLY;
     note(p, name, place, kind, why);

@@ -31,8 +31,20 @@ static void add_vault(json_t *docker, const char *vault)
     (void)json_object_set_new(docker, "binds", all);
 }
 
+/* "MY_KEY": 1 and so on; NULL if there are none. */
+static json_t *places_of(const struct scope_env *env, size_t n)
+{
+    json_t *all = n ? json_object() : NULL;
+
+    for (size_t i = 0; i < n; i++)
+        (void)json_object_set_new(all, env[i].name,
+                                  json_integer(env[i].is_missing ? -1 : (int)env[i].place));
+    return all;
+}
+
 int scope_hash(const struct settings *s, const char *workspace, const char *agent_workspace,
-               const char *vault, char ret[static 65], struct error *err)
+               const char *vault, const struct scope_env *env, size_t n_env, char ret[static 65],
+               struct error *err)
 {
     json_t *docker = group_of(s, "docker."), *all;
     autobuf text;
@@ -41,10 +53,11 @@ int scope_hash(const struct settings *s, const char *workspace, const char *agen
     buf_init(&text, 16u << 20);
     if (vault)
         add_vault(docker, vault);
-    all = json_pack("{s:o, s:o, s:O?, s:s, s:s, s:i}", "docker", docker, "networkDocker",
+    all = json_pack("{s:o, s:o, s:O?, s:s, s:s, s:i, s:o*}", "docker", docker, "networkDocker",
                     group_of(s, "networkDocker."), "workspaceAccess",
                     s->value[SETTING_WORKSPACE_ACCESS], "workspaceDir", workspace,
-                    "agentWorkspaceDir", agent_workspace, "mountFormatVersion", MOUNTS_VERSION);
+                    "agentWorkspaceDir", agent_workspace, "mountFormatVersion", MOUNTS_VERSION,
+                    "envPlaces", places_of(env, n_env));
     if (!all)
         return error_set(err, ERR_INVALID, "the settings cannot be hashed: not UTF-8");
     r = canonical_format(all, &text, err);

@@ -40,9 +40,11 @@ int scope_plan_env(const struct scope_request *q, struct scope_plan *p, struct e
 /* ---- scope_hash.c ---- */
 
 /* The hash of what the box is made from: the same settings have the same hash, whatever the order
- * of keys in the files. `vault` is a bind, or NULL. */
+ * of keys in the files. `vault` is a bind, or NULL. Of variables it is told where they go too: that
+ * depends on settings that are no part of a box, as the lists of what may use a network. */
 int scope_hash(const struct settings *s, const char *workspace, const char *agent_workspace,
-               const char *vault, char ret[static 65], struct error *err);
+               const char *vault, const struct scope_env *env, size_t n_env, char ret[static 65],
+               struct error *err);
 
 /* ---- scope_setup.c ---- */
 

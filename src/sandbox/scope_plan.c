@@ -55,8 +55,10 @@ static int expand(const char *what, const char *text, char *ret, size_t size, st
 {
     bool is_home = text[0] == '~' && (text[1] == 0 || text[1] == '/');
     int n;
+    size_t len = strlen(text);
 
-    if ((!is_home && text[0] != '/') || strstr(text, "/../"))
+    if ((!is_home && text[0] != '/') || strstr(text, "/../") ||
+        (len >= 3 && strcmp(text + len - 3, "/..") == 0))
         return error_set(err, ERR_INVALID,
                          "%s '%s': a whole path is needed, or one from ~/, "
                          "without '..'",
@@ -387,7 +389,41 @@ static void copy_list(const json_t *from, char ***to)
             scope_add_text(to, json_string_value(json_array_get(from, i)));
 }
 
-static void plan_setup(const struct scope_request *q, struct scope_plan *p)
+static bool has_variable(const struct box_record *r, const char *name)
+{
+    static const char *const always[] = {"HOME", "HOSTNAME", "PATH", "PWD"};
+    size_t n = strlen(name);
+
+    for (size_t i = 0; i < sizeof(always) / sizeof(*always); i++)
+        if (strcmp(name, always[i]) == 0)
+            return true;
+    for (size_t i = 0; r->env && r->env[i]; i++)
+        if (strncmp(r->env[i], name, n) == 0 && r->env[i][n] == '=')
+            return true;
+    return false;
+}
+
+/* The box's shell puts in the values of ${VAR}, those that the box has; $${VAR} is the file's way
+ * to write that. */
+static void finish_setup(const struct scope_request *q, struct scope_plan *p)
+{
+    const char *at = p->setup_command;
+    char name[128], *out = p->setup_command;
+
+    while (config_next_reference(&at, name, sizeof(name)))
+        if (!has_variable(p->record, name) && config_variable(q->config, name))
+            scope_warn(p,
+                       "docker.setupCommand names ${%s}, which box '%s' does not have: it is empty "
+                       "there; docker.env gives it to boxes",
+                       name, p->name);
+    for (const char *s = p->setup_command; *s; s++)
+        if (strncmp(s, "$${", 3) != 0 ||
+            s[3 + strspn(s + 3, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] != '}')
+            *out++ = *s;
+    *out = 0;
+}
+
+static void read_setup(const struct scope_request *q, struct scope_plan *p)
 {
     const json_t *lines = q->settings->value[SETTING_SETUP_COMMAND];
     size_t n = 1;
@@ -406,6 +442,13 @@ static void plan_setup(const struct scope_request *q, struct scope_plan *p)
     for (size_t i = 0, at = 0; i < json_array_size(lines); i++)
         at += (size_t)snprintf(p->setup_command + at, n - at, "%s%s", at ? "\n" : "",
                                json_string_value(json_array_get(lines, i)));
+}
+
+static void plan_setup(const struct scope_request *q, struct scope_plan *p)
+{
+    read_setup(q, p);
+    if (p->setup_command)
+        finish_setup(q, p);
 }
 
 static void plan_labels(struct scope_plan *p)
@@ -439,6 +482,10 @@ static void plan_rest(const struct scope_request *q, struct scope_plan *p)
     copy_list(s->value[SETTING_EXTRA_HOSTS], &r->extra_hosts);
     r->read_only_root = second || settings_bool(s, SETTING_READ_ONLY_ROOT);
     r->init = true;
+    if (settings_text(s, SETTING_BACKEND) &&
+        strcmp(settings_text(s, SETTING_BACKEND), "docker") != 0)
+        scope_warn(p, "backend '%s' is not used: boxes are ClawDen's own",
+                   settings_text(s, SETTING_BACKEND));
     if (s->value[SETTING_GPUS])
         scope_warn(p, "docker.gpus is ignored: a box has no devices");
     if (strcmp(r->network, "none") != 0)
@@ -450,25 +497,102 @@ static void plan_rest(const struct scope_request *q, struct scope_plan *p)
     plan_setup(q, p);
 }
 
-static int check_security(const struct scope_request *q, const struct scope_plan *p,
+/* As far as the path exists, without links: what is missing is made later, by that name. */
+static int find_real(const char *path, char ret[static PATH_MAX])
+{
+    char head[PATH_MAX];
+    size_t n = strnlen(path, PATH_MAX);
+
+    if (n >= PATH_MAX)
+        return -ENAMETOOLONG;
+    memcpy(head, path, n + 1);
+    while (!realpath(head[0] ? head : "/", ret)) {
+        char *slash = strrchr(head, '/');
+
+        if (errno != ENOENT || !slash)
+            return -errno;
+        *slash = 0;
+    }
+    n = strlen(head);
+    if (strlen(ret) + strlen(path + n) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    if (path[n])
+        memcpy(ret + (ret[1] ? strlen(ret) : 0), path + n, strlen(path + n) + 1);
+    return 0;
+}
+
+/* As it is written, and without links if that is another. */
+static void add_place(char ***list, const char *path)
+{
+    char real[PATH_MAX];
+
+    if (!path || path[0] != '/' || !path[1])
+        return;
+    scope_add_text(list, path);
+    if (find_real(path, real) >= 0 && strcmp(real, path) != 0)
+        scope_add_text(list, real);
+}
+
+/* Every file that was read, and those of the state folder that are secrets: a box that sees them
+ * has what it should not, one that writes them decides what the next box is. */
+static void find_secrets(const struct config *c, char ***ret)
+{
+    static const char *const names[] = {"openclaw.json", ".env", "credentials"};
+    const char *file;
+    char path[LIMIT_PATH + 16];
+
+    for (size_t i = 0; (file = config_file(c, i)); i++)
+        add_place(ret, file);
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", config_state_dir(c), names[i]);
+        add_place(ret, path);
+    }
+}
+
+/* What the mounts lead to once links are followed: no rule about a text can know that. */
+static int check_mounts(const struct scope_plan *p, const struct security_facts *f,
+                        struct error *err)
+{
+    char real[PATH_MAX];
+
+    for (size_t i = 0; i < p->record->n_mounts; i++) {
+        const struct box_mount *m = &p->record->mounts[i];
+        bool is_workspace = m->kind == BOX_BIND && (strcmp(m->source, p->workspace) == 0 ||
+                                                    strcmp(m->source, p->agent_workspace) == 0);
+        int r;
+
+        if (m->kind != BOX_BIND || find_real(m->source, real) < 0)
+            continue;
+        r = security_check_real(f, is_workspace ? "the workspace" : "docker.binds", real,
+                                is_workspace, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Before anything is looked at (`mounts` false), and when the mounts are known. */
+static int check_security(const struct scope_request *q, const struct scope_plan *p, bool mounts,
                           struct error *err)
 {
     const struct passwd *me = getpwuid(geteuid());
     const char *const candidates[] = {getenv("OPENCLAW_HOME"), getenv("HOME"),
                                       me ? me->pw_dir : NULL};
-    const char *homes[4] = {NULL};
-    size_t n = 0;
+    char **homes = NULL, **secrets = NULL;
+    int r;
 
     for (size_t i = 0; i < 3; i++)
-        if (candidates[i] && candidates[i][0] == '/' && candidates[i][1])
-            homes[n++] = candidates[i];
-    return security_check(
-        q->settings,
-        &(struct security_facts){.homes = homes,
-                                 .workspace = p->workspace,
-                                 .agent_workspace = p->agent_workspace,
-                                 .multi_tenant = config_is_on(CONFIG_MULTI_TENANT)},
-        err);
+        add_place(&homes, candidates[i]);
+    find_secrets(q->config, &secrets);
+    const struct security_facts f = {.homes = (const char *const *)homes,
+                                     .secrets = (const char *const *)secrets,
+                                     .workspace = p->workspace,
+                                     .agent_workspace = p->agent_workspace,
+                                     .multi_tenant = config_is_on(CONFIG_MULTI_TENANT)};
+    r = mounts ? check_mounts(p, &f, err) : security_check(q->settings, &f, err);
+    strings_free(homes);
+    strings_free(secrets);
+    return r;
 }
 
 static int plan_all(const struct scope_request *q, struct scope_plan *p, struct error *err)
@@ -479,7 +603,7 @@ static int plan_all(const struct scope_request *q, struct scope_plan *p, struct 
     if (r >= 0)
         r = plan_workspace(q, p, err);
     if (r >= 0)
-        r = check_security(q, p, err);
+        r = check_security(q, p, false, err);
     if (r >= 0)
         r = plan_vault(q, vault, sizeof(vault), err);
     if (r >= 0)
@@ -487,12 +611,14 @@ static int plan_all(const struct scope_request *q, struct scope_plan *p, struct 
     if (r >= 0)
         r = plan_binds(q, p, vault, err);
     if (r >= 0)
+        r = check_security(q, p, true, err);
+    if (r >= 0)
         r = plan_limits(q, p->record, err);
     if (r >= 0)
         r = scope_plan_env(q, p, err);
     if (r >= 0)
         r = scope_hash(q->settings, p->workspace, p->agent_workspace, vault[0] ? vault : NULL,
-                       p->hash, err);
+                       p->env, p->n_env, p->hash, err);
     if (r < 0)
         return r;
     plan_rest(q, p);

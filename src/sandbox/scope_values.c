@@ -183,8 +183,10 @@ static int tmpfs_option(struct box_mount *m, const char *s, size_t len, struct e
 
 static int bind_option(struct box_mount *m, const char *s, size_t len, struct error *err)
 {
-    static const char *const no_effect[] = {"z",         "Z",          "nocopy", "cached",
-                                            "delegated", "consistent", NULL};
+    /* Mounts of the host never come into a box later, so that every bind is private. */
+    static const char *const no_effect[] = {"z",         "Z",          "nocopy",  "cached",
+                                            "delegated", "consistent", "private", "rprivate",
+                                            "slave",     "rslave",     NULL};
 
     if (is_word(s, len, "ro") || is_word(s, len, "rw"))
         m->read_only = s[1] == 'o';

@@ -286,6 +286,53 @@ def _(w):
     need(r.returncode == 1 and "docker.network" in r.stderr, r)
 
 
+@test("an older configuration in force is said by why and what-if too, and what-if answers")
+def _(w):
+    w.sandbox(networkExecAllow=["npm"])
+    same(w.json("why", "npm ci")["route"], "network")
+    w.config("{bad")
+    for words in (("why", "npm ci"), ("why", "npm ci", "--json"), ("what-if", "--set", "mode=off", "npm ci"),
+                  ("what-if", "--set", "mode=off", "npm ci", "--json"), ("config", "show"), ("sandbox", "prune")):
+        r = w(*words)
+        need(r.returncode == 0 and "openclaw.json:1:5" in r.stderr and "stays in force" in r.stderr, (words, r))
+        same(r.stderr.count("stays in force"), 1, words)
+    same(w.json("what-if", "--set", "mode=off", "npm ci")["then"]["route"], "direct")
+
+
+@test("two programs that remember at once do not share a file while they write")
+def _(w):
+    w.sandbox(mode="all")
+    w("why", "ls")
+    os.mkdir(os.path.join(w.top, "data/config.last-good.new"))  # the one name there used to be, taken by another
+    w.sandbox(networkExecAllow=["npm"])
+    same(w("why", "ls").stderr, "")
+    with open(os.path.join(w.top, "data/config.last-good.json")) as f:
+        need("npm" in f.read(), "it was not remembered")
+    same(sorted(n for n in os.listdir(os.path.join(w.top, "data")) if n.startswith("config.")), ["config.last-good.json", "config.last-good.new"])
+
+
+@test("no value of a variable is shown, whatever stands beside it, and explain says what a box lacks")
+def _(w):
+    w.sandbox(docker={"env": {"A": "literal-s3cret ${NOPE}", "B": "${NOPE}", "C": "$${X}s3cret"}, "setupCommand": "echo ${TOKEN_X}"})
+    env = {"TOKEN_X": "very-s3cret"}
+    for words in (("config", "show", "--sources"), ("sandbox", "explain"), ("sandbox", "explain", "--json"), ("config", "check"),
+                  ("what-if", "--set", "docker.memory=2g")):
+        r = w(*words, env=env)
+        need(r.returncode == 0 and "s3cret" not in r.stdout + r.stderr, (words, r))
+    same(w.json("sandbox", "explain")["settings"]["docker.env"]["value"], {"LANG": "(literal)", "A": "(literal)", "B": "${NOPE}", "C": "(literal)"})
+    warnings = w.json("sandbox", "explain", env=env)["warnings"]
+    same(sum("no egress relay" in x for x in warnings), 1, warnings)
+    need(any("docker.setupCommand names ${TOKEN_X}" in x for x in warnings), warnings)
+    need("no egress relay" in w("sandbox", "explain", "--command", "gh pr list").stderr, "it says network and nothing else")
+
+
+@test("every help ends with a line break")
+def _(w):
+    for words in (("config",), ("why",), ("what-if",), ("sandbox",), ("sandbox", "explain"), ("sandbox", "exec"), ("sandbox", "list"),
+                  ("sandbox", "prune"), ("sandbox", "rm")):
+        need(w(*words, "--help").stdout.endswith("\n"), words)
+
+
 @test("an agent's own block wins, in both forms of the file, and its source is named")
 def _(w):
     for agents in ({"entries": {"work": {"sandbox": {"networkExecAllow": ["npm"]}}}},

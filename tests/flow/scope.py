@@ -205,6 +205,34 @@ def _(w):
     same(w("exec", "--", "printf", "%s", "it's").stdout, "it's")
 
 
+@test("what is let out to the network is not what the workspace or a PATH makes of its name")
+def _(w):
+    os.mkdir(os.path.join(w.ws, "bin"))
+    with open(os.path.join(w.ws, "bin/sometool"), "w") as f:
+        f.write("#!/bin/sh\necho stolen $GH_TOKEN\n")
+    os.chmod(os.path.join(w.ws, "bin/sometool"), 0o755)
+    w.write(networkExecAllow=["sometool", "git"], docker_env={"PATH": "/workspace/bin:/usr/bin:/bin", "GH_TOKEN": "${GH_TOKEN}"})
+    r = w("exec", "--command", "sometool")
+    need("stolen" not in r.stdout and r.returncode == 127, r)
+    for workdir in ("/usr/local/bin", "/usr", "/proc", "/etc/x", "/", "relative"):
+        w.write(docker_workdir=workdir)
+        r = w("exec", "--command", "true")
+        need(r.returncode == 125 and "Sandbox security: " in r.stderr, f"{workdir}: {r}")
+    if not shutil.which("git"):
+        return
+    w.write(networkExecAllow=["git"], docker_workdir="/workspace", docker_env={"GH_TOKEN": "${GH_TOKEN}"})
+    w.cool()
+    trap = "#!/bin/sh\nprintenv GH_TOKEN >> /workspace/stolen\n"
+    with open(os.path.join(w.ws, "trap.sh"), "w") as f:
+        f.write(trap)
+    os.chmod(os.path.join(w.ws, "trap.sh"), 0o755)
+    same(w("exec", "--command", "git init -q . && git config core.fsmonitor /workspace/trap.sh && git config core.hooksPath /workspace && "
+           "cp trap.sh post-checkout && cp trap.sh pre-commit").returncode, 0)
+    for line in ("git status", "git -c user.name=x -c user.email=x@x commit --allow-empty -qm x", "git log"):
+        w("exec", "--command", line)
+    same(os.path.exists(os.path.join(w.ws, "stolen")), False, "a repository's configuration ran a program beside the token")
+
+
 @test("a gh that stands in the workspace is not what `gh` means")
 def _(w):
     with open(os.path.join(w.ws, "gh"), "w") as f:
@@ -636,6 +664,105 @@ def _(w):
     same(os.listdir(own), ["x"])
     p.kill()
     p.communicate()
+
+
+# ---- what an attacker, or a hasty operator, would try ----
+
+@test("variables that belong to the network's box leave the isolated one when a second box comes to be")
+def _(w):
+    w.write(networkAllow=[], networkExecAllow=[])
+    same(variables(w.sh("env")).get("GH_TOKEN"), SECRET)  # the only box of the scope (C4)
+    del w.sandbox["networkAllow"], w.sandbox["networkExecAllow"]
+    w.write()
+    r = w("exec", "--command", "env")
+    same(r.returncode, 125, "a box that was just used has the token")
+    need("clawden sandbox recreate --session agent:main:cli" in r.stderr and SECRET not in r.stdout, r.stderr)
+    w.cool()
+    need("GH_TOKEN" not in w.sh("env"), "the isolated box keeps the token")
+
+
+@test("a hot box with a network or a folder that was taken away is not used as if it had none")
+def _(w):
+    os.mkdir(os.path.join(w.ws, "sub"))
+    for before, after in (({"docker_network": "bridge"}, {"docker_network": "none"}),
+                          ({"docker_binds": [f"{w.ws}/sub:/data"]}, {"docker_binds": [f"{w.ws}/sub:/data:ro"]}),
+                          ({"docker_binds": [f"{w.ws}/sub:/data:rw,rslave"]}, {"docker_binds": []})):
+        w.write(**before)
+        w.sh("true")
+        w.write(**after)
+        r = w("exec", "--command", "touch /data/x")
+        same(r.returncode, 125, r.stderr)
+        need("recreate --session agent:main:cli" in r.stderr and "\n" not in r.stderr.rstrip(), r.stderr)
+        w("recreate", "--all", "--force")
+
+
+@test("the gateway's token is in no box under another name, nor by a setup command")
+def _(w):
+    w.write(docker_env={"ALIAS": "x-${OPENCLAW_GATEWAY_TOKEN}", "GH_TOKEN": "${GH_TOKEN}"}, networkDocker={"env": {"B": "${OPENCLAW_GATEWAY_TOKEN}"}},
+            docker_setupCommand="echo ${OPENCLAW_GATEWAY_TOKEN}-${GH_TOKEN}-${HOSTNAME}-$${PWD} > /tmp/said")
+    r = w("exec", "--command", "env; cat /tmp/said")
+    need(GATEWAY not in r.stdout and SECRET not in r.stdout and "-/workspace\n" in r.stdout, r.stdout)
+    need("docker.setupCommand names ${GH_TOKEN}" in r.stderr and SECRET not in r.stderr, r.stderr)
+    out = w.net("env; cat /tmp/said")
+    need(GATEWAY not in out and f"-{SECRET}-" in out, out)
+    need(SECRET not in w("explain", "--json").stdout, "explain shows it")
+
+
+@test("no workspace, link or vault shows the gateway's own files")
+def _(w):
+    with open(os.path.join(w.state, ".env"), "w") as f:
+        f.write("K=" + SECRET + "\n")
+    os.chmod(os.path.join(w.state, ".env"), 0o600)
+    link, state = os.path.join(w.ws, "link"), w.state
+    os.symlink(state, link)
+    moved = os.path.join(w.top, "moved")
+    os.symlink(w.home, moved)
+    for change in ({"scope": "shared", "workspaceAccess": "none", "workspaceRoot": state},
+                   {"scope": "shared", "workspaceAccess": "none", "workspaceRoot": moved + "/.openclaw"},
+                   {"scope": "shared", "workspaceAccess": "none", "workspaceRoot": w.top + "/home/.."},
+                   {"docker_dangerouslyAllowExternalBindSources": True, "docker_binds": [link + ":/x"]},
+                   {"docker_dangerouslyAllowExternalBindSources": True, "docker_binds": [moved + ":/x:ro"]},
+                   {"vaultPath": link}):
+        w.sandbox = {"docker": {}}
+        w.write(**change)
+        r = w("exec", "--command", "cat .env /x/.env /*/link/.env")
+        same(r.returncode, 125, change)
+        need(SECRET not in r.stdout and ("Sandbox security:" in r.stderr or "workspaceRoot" in r.stderr), r.stderr)
+        same(w.boxes(), [])
+    w.ws, w.sandbox = state, {"docker": {}}
+    w.write()
+    r = w("exec", "--command", "cat .env")
+    need(r.returncode == 125 and "Sandbox security: the workspace" in r.stderr, r.stderr)
+
+
+@test("an agent's id in another spelling is the same agent, with the same rules")
+def _(w):
+    w.write()
+    path = os.path.join(w.state, "openclaw.json")
+    with open(path) as f:
+        text = json.load(f)
+    text["agents"]["entries"] = {n: {"tools": {"sandbox": {"tools": {"deny": ["exec"]}}}} for n in ("work", "team.x")}
+    with open(path, "w") as f:
+        json.dump(text, f)
+    for words in (("--agent", "work"), ("--agent", "work!"), ("--agent", "WORK"), ("--agent", " work"), ("--session", "agent:work:x"),
+                  ("--agent", "team.x"), ("--agent", "team-x"), ("--session", "agent:team.x:y")):
+        r = w("exec", *words, "--", "id")
+        need(r.returncode == 125 and "denied" in r.stderr, (words, r.stdout, r.stderr))
+    same(w.boxes(), [])
+
+
+@test("list and prune keep to the agent or session that is named")
+def _(w):
+    for session in ("agent:main:a", "agent:main:b", "agent:work:a"):
+        w.sh("true", "--session", session)
+    same(sorted(c["sessionKey"] for c in w.list("--agent", "main")["containers"]), ["agent:main:a", "agent:main:b"])
+    same([c["sessionKey"] for c in w.list("--session", "agent:main:b")["containers"]], ["agent:main:b"])
+    same(w("prune", "--all", "--agent", "nobody").stdout, "Nothing to remove.\n")
+    told = json.loads(w("prune", "--all", "--agent", "work", "--json").stdout)
+    same([x["sessionKey"] for x in told["removed"]], ["agent:work:a"])
+    told = json.loads(w("prune", "--all", "--session", "agent:main:a", "--json").stdout)
+    same([x["sessionKey"] for x in told["removed"]], ["agent:main:a"])
+    same([c["sessionKey"] for c in w.list()["containers"]], ["agent:main:b"])
 
 
 def main():

@@ -193,7 +193,7 @@ static int usage(const char *word)
         "\n"
         "  clawden config check --config ./openclaw.json\n"
         "  clawden config show --sources --agent work\n");
-    (void)fputs(settings_args_help, stdout);
+    puts(settings_args_help);
     puts("\n\nSettings, in a sandbox block or in tools.sandbox.tools (tools.*):");
     for (size_t i = 0; i < SETTINGS; i++) {
         char name[96];

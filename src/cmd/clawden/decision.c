@@ -12,15 +12,19 @@
 static int choose_names(const struct settings_args *a, const char *last, struct decision *d,
                         struct error *err)
 {
-    char of_session[DECISION_AGENT] = "";
+    char of_session[NAMES_AGENT] = "", spelled[NAMES_AGENT] = "";
+    const char *agent =
+        a->agent && strlen(a->agent) < sizeof(spelled) && names_agent(a->agent, spelled) >= 0
+            ? spelled
+            : a->agent;
 
     if (a->session)
         (void)names_agent_of(a->session, of_session, sizeof(of_session));
-    if (a->agent && of_session[0] && strcmp(a->agent, of_session) != 0)
+    if (agent && of_session[0] && strcmp(agent, of_session) != 0)
         return error_set(err, ERR_INVALID, "--agent '%s' and --session '%s' name two agents",
                          a->agent, a->session);
     if ((size_t)snprintf(d->agent, sizeof(d->agent), "%s",
-                         a->agent        ? a->agent
+                         agent           ? agent
                          : of_session[0] ? of_session
                                          : "main") >= sizeof(d->agent))
         return error_set(err, ERR_INVALID, "--agent: more than %d characters", DECISION_AGENT - 1);
@@ -123,6 +127,16 @@ static bool is_env(const struct setting *s)
            s == &settings_table[SETTING_BROWSER_ENV];
 }
 
+/* Nothing but ${NAME}: what stands beside a reference may be a secret too. */
+static bool is_reference(const char *raw)
+{
+    char name[64];
+    const char *at = raw;
+
+    return raw[0] == '$' && config_next_reference(&at, name, sizeof(name)) && !*at &&
+           !strchr(raw + 1, '$');
+}
+
 json_t *decision_visible(const struct setting *s, json_t *value)
 {
     const char *key;
@@ -134,6 +148,6 @@ json_t *decision_visible(const struct setting *s, json_t *value)
         return json_incref(value);
     shown = json_object();
     json_object_foreach(value, key, e) json_object_set_new(
-        shown, key, strstr(json_string_value(e), "${") ? json_incref(e) : json_string("(literal)"));
+        shown, key, is_reference(json_string_value(e)) ? json_incref(e) : json_string("(literal)"));
     return shown;
 }

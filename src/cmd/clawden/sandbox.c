@@ -115,6 +115,40 @@ void sandbox_agent(const struct box_record *r, char ret[static NAMES_AGENT])
         ret[0] = 0;
 }
 
+/* ---- which of them ---- */
+
+void sandbox_scope_asked(struct settings_args *a, char ret[static NAMES_KEY])
+{
+    autoptr(config) c = NULL;
+    struct policy p = {0};
+    struct settings s = {0};
+    char agent[NAMES_AGENT];
+    struct error none;
+
+    ret[0] = 0;
+    if (!a->session || names_agent_of(a->session, agent, sizeof(agent)) < 0 || !agent[0] ||
+        config_load(&a->in, &c, &none) < 0 || config_for_agent(c, agent, &s, &none) < 0)
+        return;
+    if (policy_make(&s, config_sessions_are_global(c), &p, &none) >= 0) {
+        if (names_scope_key(NAMES_PLAIN, p.scope, agent, a->session, NULL, ret) < 0)
+            ret[0] = 0;
+        policy_done(&p);
+    }
+    settings_done(&s);
+}
+
+bool sandbox_is_asked(const struct box_record *r, const struct settings_args *a, const char *scope)
+{
+    char agent[NAMES_AGENT], want[NAMES_AGENT], plain[NAMES_KEY];
+
+    sandbox_agent(r, agent);
+    if (a->agent && (!agent[0] || names_agent(a->agent, want) < 0 || strcmp(agent, want) != 0))
+        return false;
+    sandbox_plain_key(sandbox_key(r), plain);
+    return !a->session || strcmp(sandbox_key(r), a->session) == 0 ||
+           strcmp(plain, a->session) == 0 || (scope[0] && strcmp(plain, scope) == 0);
+}
+
 /* ---- configuration ---- */
 
 int sandbox_load(struct settings_args *a, struct config **ret)

@@ -27,5 +27,10 @@ void sandbox_agent(const struct box_record *r, char ret[static NAMES_AGENT]);
 /* A scope key without the suffix that newer clients put behind it. NAMES_KEY bytes. */
 void sandbox_plain_key(const char *key, char ret[static NAMES_KEY]);
 
+/* The scope key of --session, by what the configuration says about scopes; "" if there is none. */
+void sandbox_scope_asked(struct settings_args *a, char ret[static NAMES_KEY]);
+/* Is the box one of those that --agent and --session name, where they are given? */
+bool sandbox_is_asked(const struct box_record *r, const struct settings_args *a, const char *scope);
+
 /* The configuration; says what is wrong with it, and what an older one in force means. */
 int sandbox_load(struct settings_args *a, struct config **ret);

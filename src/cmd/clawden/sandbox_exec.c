@@ -46,8 +46,9 @@ static void usage(void)
          "  --command LINE      runs with `sh -lc`; without a shell if a rule of networkExecAllow\n"
          "                      sends it to the box with a network\n"
          "  -i                  our standard input is the command's\n"
-         "  --direct            run it here if the session is not sandboxed; else that is refused\n"
-         "  --json              one object about the call on standard error");
+         "  --direct            run it here if the session is not sandboxed; else that is "
+         "refused\n"
+         "                      (with --json: one object about the call on standard error)");
     puts(settings_args_help);
     puts("\n"
          "  clawden sandbox exec --session agent:main:work --command 'make && make test'\n"
@@ -114,7 +115,8 @@ static int find_caller(struct exec_call *x)
 
     if (!id && session && names_agent_of(session, x->agent, sizeof(x->agent)) < 0)
         x->agent[0] = 0;
-    if (id && strlen(id) < sizeof(x->agent))
+    /* One that has no spelling of the client's is refused by the policy. */
+    if (id && strlen(id) < sizeof(x->agent) && names_agent(id, x->agent) < 0)
         (void)snprintf(x->agent, sizeof(x->agent), "%s", id);
     else if (!id && !x->agent[0])
         (void)snprintf(x->agent, sizeof(x->agent), "main");
@@ -216,10 +218,11 @@ static int run_direct(const struct exec_call *x)
 static int run_in(const struct exec_call *x, const struct box_record *box, struct error *err)
 {
     char *shell[4], text[256];
-    const struct sandbox_exec what = {.argv = words_of(x, shell),
-                                      .interactive = x->interactive,
-                                      .terminal = x->interactive && isatty(STDIN_FILENO) &&
-                                                  isatty(STDOUT_FILENO)};
+    const struct sandbox_exec what = {
+        .argv = words_of(x, shell),
+        .env = x->verdict.argv.n ? (char *const *)scope_routed_env : NULL,
+        .interactive = x->interactive,
+        .terminal = x->interactive && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
     struct run_result result;
     int r = sandbox_exec(box, &what, &result, err), status;
 

@@ -12,7 +12,7 @@
 #include "cmd/clawden/decision.h"
 #include "cmd/clawden/sandbox.h"
 #include "engine/native/belts.h"
-#include "sandbox/scope.h"
+#include "sandbox/scope_parts.h"
 
 #define PROBE_TMP (16u << 20)
 
@@ -93,7 +93,8 @@ static void look(const struct decision *d, bool network, struct side *s)
     if (sandbox_find(s->plan->name, &s->box, &none) < 0)
         return;
     s->running = sandbox_state(s->box, &state, &none) >= 0 && state.running;
-    hash = scope_label(s->box, LABEL_HASH);
+    /* The client's own boxes have hashes of the client's, which say nothing here. */
+    hash = scope_label(s->box, LABEL_OURS) ? scope_label(s->box, LABEL_HASH) : NULL;
     (void)snprintf(s->hash, sizeof(s->hash), "%s", hash ? hash : "");
 }
 
@@ -147,7 +148,8 @@ static json_t *side_json(const struct side *s)
     json_object_set_new(o, "exists", json_boolean(s->box != NULL));
     json_object_set_new(o, "running", json_boolean(s->running));
     json_object_set_new(o, "configCurrent",
-                        s->box ? json_boolean(strcmp(s->hash, s->plan->hash) == 0) : json_null());
+                        s->hash[0] ? json_boolean(strcmp(s->hash, s->plan->hash) == 0)
+                                   : json_null());
     for (size_t i = 0; i < s->plan->record->n_mounts; i++) {
         const struct box_mount *m = &s->plan->record->mounts[i];
 
@@ -187,7 +189,23 @@ static json_t *protection_json(const struct protection *p)
     return o;
 }
 
-static json_t *warnings_json(const struct decision *d)
+static void add_warnings(json_t *list, const struct side *s)
+{
+    for (size_t i = 0; s->plan && s->plan->warnings && s->plan->warnings[i]; i++) {
+        json_t *one = json_string(s->plan->warnings[i]), *other;
+        bool known = false;
+        size_t k;
+
+        json_array_foreach(list, k, other) known |= json_equal(one, other);
+        if (!known) /* the boxes of a scope have most of theirs in common */
+            (void)json_array_append(list, one);
+        json_decref(one);
+    }
+}
+
+/* What is odd about the files, and about the boxes that they come to. */
+static json_t *warnings_json(const struct decision *d, const struct side *isolated,
+                             const struct side *network)
 {
     json_t *list = json_array();
     const char *text;
@@ -196,6 +214,8 @@ static json_t *warnings_json(const struct decision *d)
         json_array_append_new(list, json_string(config_fallback(d->config)));
     for (size_t i = 0; (text = config_warning(d->config, i)); i++)
         json_array_append_new(list, json_string(text));
+    add_warnings(list, isolated);
+    add_warnings(list, network);
     return list;
 }
 
@@ -264,7 +284,7 @@ static void print_side(const struct side *s, const char *what)
            s->running ? "running"
            : s->box   ? "stopped"
                       : "not made yet: the first call makes it",
-           s->box && strcmp(s->hash, s->plan->hash) != 0
+           s->hash[0] && strcmp(s->hash, s->plan->hash) != 0
                ? "; its configuration changed since: 'clawden sandbox recreate' applies it"
                : "");
     for (size_t i = 0; i < s->plan->record->n_mounts; i++) {
@@ -366,7 +386,7 @@ static void print_json(const struct answer *a)
     json_object_set_new(o, "protection",
                         a->sandboxed ? protection_json(&a->protection) : json_null());
     json_object_set_new(o, "files", files_json(&a->d));
-    json_object_set_new(o, "warnings", warnings_json(&a->d));
+    json_object_set_new(o, "warnings", warnings_json(&a->d, &a->isolated, &a->network));
     (void)json_dumpf(o, stdout, JSON_INDENT(2));
     puts("");
     json_decref(o);
@@ -406,7 +426,7 @@ static void usage(void)
          "\n"
          "  clawden sandbox explain --command 'gh pr list'\n"
          "  clawden sandbox explain --agent work --tool browser --json\n");
-    (void)fputs(settings_args_help, stdout);
+    puts(settings_args_help);
 }
 
 int sandbox_explain(int argc, char **argv)
@@ -433,7 +453,11 @@ int sandbox_explain(int argc, char **argv)
     if (args.json) {
         print_json(&a);
     } else {
-        decision_say(&a.d);
+        json_t *warnings = warnings_json(&a.d, &a.isolated, &a.network), *text;
+        size_t i;
+
+        json_array_foreach(warnings, i, text) log_warn("%s", json_string_value(text));
+        json_decref(warnings);
         print_text(&a);
     }
     side_done(&a.isolated);

@@ -30,13 +30,16 @@ struct listing {
 
 static void usage(void)
 {
-    puts("clawden sandbox list [--browser] [--json]\n"
-         "\n"
-         "The boxes of sessions and agents, newest first: those that ClawDen made, and those that\n"
-         "OpenClaw made through the drop-in docker. Other boxes: clawden ps -a\n"
-         "\n"
-         "  --browser           those of browsers instead\n"
-         "  --json              {\"containers\":[...],\"browsers\":[...]}, as OpenClaw prints it");
+    puts(
+        "clawden sandbox list [--session KEY | --agent ID] [--browser] [--json]\n"
+        "\n"
+        "The boxes of sessions and agents, newest first: those that ClawDen made, and those that\n"
+        "OpenClaw made through the drop-in docker. Other boxes: clawden ps -a\n"
+        "\n"
+        "  --session KEY       only those of a scope key, or of the scope that this session is in\n"
+        "  --agent ID          only those of an agent\n"
+        "  --browser           those of browsers instead\n"
+        "  --json              {\"containers\":[...],\"browsers\":[...]}, as OpenClaw prints it");
 }
 
 /* ---- looking ---- */
@@ -70,8 +73,9 @@ static int64_t created_ms(const struct box_record *r)
     return ms > 0 ? ms : r->created_usec / 1000;
 }
 
-static int look(struct listing *l, const struct config *c, bool browser)
+static int look(struct listing *l, const struct config *c, struct settings_args *a, bool browser)
 {
+    char scope[NAMES_KEY];
     struct error err;
     size_t all = 0;
 
@@ -79,6 +83,7 @@ static int look(struct listing *l, const struct config *c, bool browser)
         log_error("%s", err.msg);
         return -1;
     }
+    sandbox_scope_asked(a, scope);
     while (l->boxes[all])
         all++;
     l->rows = calloc(all + 1, sizeof(*l->rows));
@@ -87,7 +92,7 @@ static int look(struct listing *l, const struct config *c, bool browser)
     for (size_t i = 0; i < all; i++) {
         struct row *w = &l->rows[l->n];
 
-        if (!sandbox_is_listed(l->boxes[i], browser) ||
+        if (!sandbox_is_listed(l->boxes[i], browser) || !sandbox_is_asked(l->boxes[i], a, scope) ||
             sandbox_state(l->boxes[i], &w->state, &err) < 0) /* gone meanwhile */
             continue;
         w->r = l->boxes[i];
@@ -227,7 +232,7 @@ int sandbox_verb_list(int argc, char **argv)
             return r < 0 ? 2 : sandbox_unknown("list", argv[i]);
     }
     (void)sandbox_load(&a, &c); /* a list without a word about images is better than none */
-    r = look(&l, c, browser);
+    r = look(&l, c, &a, browser);
     if (r >= 0 && a.json)
         print_json(&l, browser);
     else if (r >= 0)

@@ -19,36 +19,44 @@
 
 struct pruning {
     struct settings_args args;
-    bool all, dry_run, workspaces;
+    bool all, browser, dry_run, workspaces;
     char root[LIMIT_PATH]; /* workspaceRoot, without links; "" if there is none */
     json_t *removed, *folders;
     unsigned failed;
 };
 
 struct candidates {
+    const struct settings_args *args;
+    bool browser; /* only those of browsers */
+    char scope[NAMES_KEY];
     char **ids, **whys;
     size_t n;
 };
 
 static void usage(void)
 {
-    puts("clawden sandbox prune [--all] [--dry-run] [--workspaces] [--json]\n"
-         "\n"
-         "Removes boxes of sessions and agents that nobody has used for prune.idleHours, or that "
-         "are\n"
-         "older than prune.maxAgeDays; 0 switches a rule off. A box with a running command is "
-         "never\n"
-         "removed.\n"
-         "\n"
-         "  --all               however young and busy they were; still none with a running "
-         "command\n"
-         "  --workspaces        the folders that boxes had of their own (workspaceAccess ro or "
-         "none)\n"
-         "                      go with them; the agents' own folders never do\n"
-         "  --dry-run           only say which\n"
-         "\n"
-         "  clawden sandbox prune --dry-run\n"
-         "  clawden sandbox prune --set prune.idleHours=1");
+    puts(
+        "clawden sandbox prune [--all] [--session KEY | --agent ID] [--dry-run] [--workspaces] "
+        "[--json]\n"
+        "\n"
+        "Removes boxes of sessions and agents that nobody has used for prune.idleHours, or that "
+        "are\n"
+        "older than prune.maxAgeDays; 0 switches a rule off. A box with a running command is "
+        "never\n"
+        "removed.\n"
+        "\n"
+        "  --all               however young and busy they were; still none with a running "
+        "command\n"
+        "  --session KEY       only those of a scope key, or of the scope that this session is in\n"
+        "  --agent ID          only those of an agent, by its own prune settings\n"
+        "  --browser           only boxes of browsers\n"
+        "  --workspaces        the folders that boxes had of their own (workspaceAccess ro or "
+        "none)\n"
+        "                      go with them; the agents' own folders never do\n"
+        "  --dry-run           only say which\n"
+        "\n"
+        "  clawden sandbox prune --dry-run\n"
+        "  clawden sandbox prune --set prune.idleHours=1");
 }
 
 /* ---- candidates ---- */
@@ -57,7 +65,8 @@ static void note(void *arg, const struct box_record *r, const char *why)
 {
     struct candidates *c = arg;
 
-    if (!sandbox_is_listed(r, false) && !sandbox_is_listed(r, true))
+    if ((!sandbox_is_listed(r, true) && (c->browser || !sandbox_is_listed(r, false))) ||
+        !sandbox_is_asked(r, c->args, c->scope))
         return;
     c->ids = realloc(c->ids, (c->n + 1) * sizeof(*c->ids));
     c->whys = realloc(c->whys, (c->n + 1) * sizeof(*c->whys));
@@ -186,11 +195,12 @@ static int load(struct pruning *q, struct sandbox_prune *p)
 /* The general prune looks at every box: it names them, and those of scopes are taken. */
 static int prune(struct pruning *q)
 {
-    struct candidates found = {.n = 0};
+    struct candidates found = {.args = &q->args, .browser = q->browser};
     struct sandbox_prune p = {.dry_run = true, .on_prune = note, .arg = &found};
     struct error err;
     int r = load(q, &p);
 
+    sandbox_scope_asked(&q->args, found.scope);
     if (r >= 0 && (p.idle_usec || p.age_usec)) {
         r = sandbox_prune(&p, &err);
         if (r < 0)
@@ -228,6 +238,10 @@ int sandbox_verb_prune(int argc, char **argv)
             status = 0;
         } else if (strcmp(argv[i], "--all") == 0) {
             q.all = true;
+        } else if (strcmp(argv[i], "--browser") == 0) {
+            q.browser = true;
+        } else if (strcmp(argv[i], "--force") == 0) {
+            /* nothing is asked anyway; who is used to recreate writes it */
         } else if (strcmp(argv[i], "--dry-run") == 0) {
             q.dry_run = true;
         } else if (strcmp(argv[i], "--workspaces") == 0) {

@@ -49,46 +49,6 @@ static void usage(const char *verb)
 
 /* ---- choosing ---- */
 
-/* The scope key of a session, by what the configuration says about scopes; "" if it says nothing.
- */
-static void scope_of(struct settings_args *a, const char *session, char ret[static NAMES_KEY])
-{
-    autoptr(config) c = NULL;
-    struct policy p = {0};
-    struct settings s = {0};
-    char agent[NAMES_AGENT];
-    struct error none;
-
-    ret[0] = 0;
-    if (names_agent_of(session, agent, sizeof(agent)) < 0 || !agent[0] ||
-        config_load(&a->in, &c, &none) < 0 || config_for_agent(c, agent, &s, &none) < 0)
-        return;
-    if (policy_make(&s, config_sessions_are_global(c), &p, &none) >= 0) {
-        if (names_scope_key(NAMES_PLAIN, p.scope, agent, session, NULL, ret) < 0)
-            ret[0] = 0;
-        policy_done(&p);
-    }
-    settings_done(&s);
-}
-
-static bool is_of_agent(const struct box_record *r, const char *id)
-{
-    char agent[NAMES_AGENT], want[NAMES_AGENT], session[NAMES_SESSION];
-
-    (void)snprintf(session, sizeof(session), "agent:%.*s:x", NAMES_AGENT, id);
-    sandbox_agent(r, agent);
-    return agent[0] && names_agent_of(session, want, sizeof(want)) >= 0 && strcmp(agent, want) == 0;
-}
-
-static bool is_of_session(const struct box_record *r, const char *session, const char *scope)
-{
-    char plain[NAMES_KEY];
-
-    sandbox_plain_key(sandbox_key(r), plain);
-    return strcmp(sandbox_key(r), session) == 0 || strcmp(plain, session) == 0 ||
-           (scope[0] && strcmp(plain, scope) == 0);
-}
-
 static void add(struct removal *q, struct box_record *r)
 {
     q->chosen = realloc(q->chosen, (q->n + 1) * sizeof(*q->chosen));
@@ -107,14 +67,11 @@ static int choose(struct removal *q)
         log_error("%s", err.msg);
         return -1;
     }
-    if (q->args.session)
-        scope_of(&q->args, q->args.session, scope);
+    sandbox_scope_asked(&q->args, scope);
     for (size_t i = 0; list[i]; i++) {
         struct box_record *r = list[i];
 
-        if (sandbox_is_listed(r, q->browser) &&
-            (q->all || (q->args.agent && is_of_agent(r, q->args.agent)) ||
-             (q->args.session && is_of_session(r, q->args.session, scope))))
+        if (sandbox_is_listed(r, q->browser) && sandbox_is_asked(r, &q->args, scope))
             add(q, r);
         else
             box_record_free(r);

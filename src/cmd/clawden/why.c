@@ -47,7 +47,7 @@ static int why_usage(const char *word)
          "  clawden why 'gh pr list'\n"
          "  clawden why 'gh pr list | sh'\n"
          "  clawden why --tool browser\n");
-    (void)fputs(settings_args_help, stdout);
+    puts(settings_args_help);
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ? 0 : 2;
 }
 
@@ -73,6 +73,7 @@ int cmd_why(int argc, char **argv)
     status = answer(&args, &d, &v);
     if (status)
         return status;
+    decision_say(&d);
     if (args.json) {
         json_t *o = json_object();
 
@@ -81,7 +82,6 @@ int cmd_why(int argc, char **argv)
         puts("");
         json_decref(o);
     } else {
-        decision_say(&d);
         print_verdict(&d, &v);
     }
     status = v.allowed ? 0 : 1;
@@ -153,7 +153,7 @@ static int what_if_usage(const char *word)
         "\n"
         "  clawden what-if --set docker.network=bridge 'npm install'\n"
         "  clawden what-if --set 'networkExecAllow=[\"gh\",\"npm\"]' 'npm install'\n");
-    (void)fputs(settings_args_help, stdout);
+    puts(settings_args_help);
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ? 0 : 2;
 }
 
@@ -181,10 +181,10 @@ int cmd_what_if(int argc, char **argv)
         return what_if_usage("");
     plain = args;
     plain.in.what_if = NULL;
-    args.in.remember = false; /* what is only asked about is never kept */
     status = answer(&plain, &now, &before);
     if (status)
         return status;
+    decision_say(&now);
     status = answer(&args, &then, &after);
     if (status == 0) {
         asked = args.tool || args.command;

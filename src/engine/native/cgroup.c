@@ -429,7 +429,7 @@ static bool is_young(int base, const char *name)
 {
     struct stat st;
 
-    return fstatat(base, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && time(NULL) - st.st_ctime < 2;
+    return fstatat(base, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && time(NULL) - st.st_mtime < 2;
 }
 
 static bool maker_is_gone(const char *name)

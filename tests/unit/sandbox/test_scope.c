@@ -26,7 +26,7 @@ static void hash_of(const char *env, const char *binds, const char *vault, const
     s.value[SETTING_BINDS] = parse(binds);
     s.value[SETTING_NETWORK] = parse("\"none\"");
     s.value[SETTING_WORKSPACE_ACCESS] = parse("\"rw\"");
-    assert_int_equal(scope_hash(&s, workspace, "/home/c/ws", vault, ret, &err), 0);
+    assert_int_equal(scope_hash(&s, workspace, "/home/c/ws", vault, NULL, 0, ret, &err), 0);
     settings_done(&s);
 }
 
@@ -50,6 +50,24 @@ static void hash_knows_what_the_box_is(void **state)
     assert_string_not_equal(a, b);
     hash_of("{\"A\":\"1\",\"B\":\"${X}\"}", "[\"/a:/a\",\"/b:/b\",\"/v:/v:ro\"]", NULL, "/w", b);
     assert_string_equal(a, b); /* a vault is a bind, whoever wrote it */
+}
+
+/* Where a variable goes depends on lists that are no part of a box. */
+static void hash_knows_who_gets_a_variable(void **state)
+{
+    struct scope_env env = {.name = (char *)"GH_TOKEN", .place = ENV_BOTH, .is_reference = true};
+    struct settings s = {0};
+    struct error err;
+    char a[65], b[65];
+    (void)state;
+
+    assert_int_equal(scope_hash(&s, "/w", "/h", NULL, &env, 1, a, &err), 0);
+    env.place = ENV_NETWORK_ONLY;
+    assert_int_equal(scope_hash(&s, "/w", "/h", NULL, &env, 1, b, &err), 0);
+    assert_string_not_equal(a, b);
+    env.is_missing = true;
+    assert_int_equal(scope_hash(&s, "/w", "/h", NULL, &env, 1, a, &err), 0);
+    assert_string_not_equal(a, b);
 }
 
 /* As OpenClaw would: sha256 of the JSON text with sorted keys, made by Python. */
@@ -198,6 +216,7 @@ int main(void)
     static const struct CMUnitTest claims[] = {
         CLAIM("a hash knows what the box is, not how its file is written",
               hash_knows_what_the_box_is),
+        CLAIM("a hash knows who gets a variable", hash_knows_who_gets_a_variable),
         CLAIM("a hash is that of the canonical text", hash_is_that_of_the_text),
         CLAIM("sizes are docker's: a bare number is bytes", sizes_are_dockers),
         CLAIM("tmpfs mounts are docker's", tmpfs_is_dockers),
