@@ -682,6 +682,32 @@ def _(w):
             raise AssertionError(f"slot {x!r}, in place {y!r}")
 
 
+@test("a slot is not used by a caller who has lower limits, other mounts or other groups than the spawner")
+def _(w):
+    need(wait_for(lambda: from_slot(w)), "no slot")
+    env = dict(w.env, **slot_env())
+
+    def run(*before):
+        r = subprocess.run([*before, w.prog("clawden-sandbox"), "exec", "--json", "--quiet", "--", "sh", "-c", "ulimit -n; ls covered"],
+                           env=env, cwd=w.ws, capture_output=True, text=True, timeout=30)
+        return json.loads(r.stderr)["from_slot"], r.stdout.split()
+    os.mkdir(os.path.join(w.ws, "covered"))
+    open(os.path.join(w.ws, "covered/secret"), "w").close()
+    need(wait_for(lambda: run()[0]), "no slot for an equal caller")
+    same(run("prlimit", "--nofile=77:77"), (False, ["77", "secret"]))
+    if os.getuid() == 0:
+        same(run("unshare", "-m", "--propagation", "private", "sh", "-c", 'mount -t tmpfs none covered && exec "$@"', "sh")[0], False)
+        same(run("unshare", "-m", "--propagation", "private", "sh", "-c", 'mount -t tmpfs none covered && exec "$@"', "sh")[1][1:], [])
+
+
+@test("the caller's umask does not close the box's own folders, and the box is the first to go when memory is gone")
+def _(w):
+    script = "cat /etc/passwd > /dev/null && ls /dev/shm /etc > /dev/null && cat /proc/self/oom_score_adj"
+    r = subprocess.run(["sh", "-c", 'umask 077; exec "$@"', "sh", w.prog("clawden-sandbox"), "exec", "--", "sh", "-c", script], env=w.env,
+                       cwd=w.ws, capture_output=True, text=True, timeout=30)
+    same((r.returncode, r.stdout), (0, "1000\n"), r.stderr)
+
+
 @test("nothing of one box is seen by the next from the same slot")
 def _(w):
     need(wait_for(lambda: from_slot(w)), "no slot")

@@ -5,12 +5,14 @@
   live.py [--bin DIR] [--only WORD] [--full]
 """
 import argparse
+import ctypes
 import fcntl
 import json
 import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -47,12 +49,16 @@ class World:
         else:
             self.env.update(Spawner.without)
 
-    def close(self):
+    def clear(self):
         boxes = os.path.join(self.data, "boxes")
         for name in os.listdir(boxes) if os.path.isdir(boxes) else []:
             self("rm", "-f", name)
         if self.spawner:
             self.spawner.stop()
+            self.spawner = None
+
+    def close(self):
+        self.clear()
         shutil.rmtree(self.top, ignore_errors=True)
 
     def __call__(self, *words, **kw):
@@ -523,6 +529,15 @@ def _(w):
     crash(w, ["rm", "-f", "crash"], before, lambda step: nothing_left(w, step))
 
 
+@test("the caller's umask does not close a live box's own folders, and it is the first to go when memory is gone")
+def _(w):
+    same(w(*w.words("box")).returncode, 0)
+    r = subprocess.run(["sh", "-c", 'umask 077; exec "$@"', "sh", w.docker, "start", "box"], env=w.env, capture_output=True, text=True)
+    same(r.returncode, 0, r.stderr)
+    r = w.sh("box", "cat /etc/passwd > /dev/null && ls /dev/shm /etc > /dev/null && cat /proc/self/oom_score_adj")
+    same((r.returncode, r.stdout), (0, "1000\n"), r.stderr)
+
+
 # ---- berths ----
 
 def needs_berths(w):
@@ -668,6 +683,254 @@ def _(w):
             same(w.sh("crash", "echo fine").stdout, "fine\n", f"killed at {step}: {out}")
         w("rm", "-f", "crash")
     same(seen, {False, True}, "both ways were seen")
+
+
+# ---- a berth gives a box nothing that its maker does not have ----
+
+def wrap(w, name, program, *before):
+    """A program of its own that runs `program` behind other words."""
+    path = os.path.join(w.top, name)
+    with open(path, "w") as f:
+        f.write(f"#!/bin/sh\nexec {' '.join(before)} {program} \"$@\"\n")
+    os.chmod(path, 0o755)
+    return path
+
+
+def ordinary(group=1000, groups="--clear-groups"):
+    return ["setpriv", "--reuid 1000", f"--regid {group}", groups]
+
+
+def become_ordinary(w, before=()):
+    """The world of an ordinary user, whose boxes keep his groups and are given the mounts that their maker sees."""
+    if os.getuid():
+        raise Skip("only root can be several users")
+    w.clear()
+    shutil.rmtree(w.env["CLAWDEN_RUNTIME_DIR"], ignore_errors=True)
+    for d in ("home", "ws", "data", "run"):
+        os.makedirs(os.path.join(w.top, d), exist_ok=True)
+        os.chmod(os.path.join(w.top, d), 0o755 if d == "ws" else 0o700)
+        os.chown(os.path.join(w.top, d), 1000, 1000)
+    w.env.pop("CLAWDEN_NO_SPAWNER", None)
+    w.env["CLAWDEN_SPAWN_IDLE"] = "3"  # of one that a client starts
+    programs = [shutil.copy(os.path.realpath(p), w.top) for p in (w.docker, os.path.join(os.path.abspath(ARGS.bin), "clawden-spawn"))]
+    w.docker = wrap(w, "as-user", programs[0], *before, *ordinary())
+    return programs
+
+
+def start_twice(w, start, *flags):
+    """The same box by way of a spawner, and without one."""
+    for name, env in (("by-spawner", {}), ("in-place", Spawner.without)):
+        same(w(*w.words(name, *flags)).returncode, 0)
+        r = subprocess.run([start, "start", name], env=dict(w.env, **env), capture_output=True, text=True)
+        same(r.returncode, 0, r.stderr)
+
+
+@test("a box has no higher limits than whoever starts it, also if the spawner has")
+def _(w):
+    needs_berths(w)
+    start_twice(w, wrap(w, "limited", w.docker, "prlimit", "--nofile=300:300", "--fsize=1000000:1000000", "--stack=1000000:2000000"))
+    a, b = (w.sh(box, "cat /proc/self/limits").stdout for box in ("by-spawner", "in-place"))
+    same(a, b)
+    need(" 300 " in a and " 1000000 " in a, a)
+
+
+@test("a box has the groups of whoever starts it, not those of the spawner")
+def _(w):
+    docker, spawn = become_ordinary(w)
+    for group, groups, from_berth in ((1000, "--clear-groups", True), (2000, "--clear-groups", False), (1000, "--groups 27,44", False)):
+        w.spawner = Spawner(wrap(w, "spawn", spawn, *ordinary(group, groups)), w.env)
+        start_twice(w, w.docker)
+        same(w.state("by-spawner")["from_slot"], from_berth, (group, groups))
+        a, b = (w.sh(box, "id -G; cat /proc/self/gid_map").stdout for box in ("by-spawner", "in-place"))
+        same(a, b, (group, groups))
+        w("rm", "-f", "by-spawner", "in-place")
+        w.spawner.stop()
+        w.spawner = None
+
+
+@test("no box has the host's group 0, also by way of a spawner")
+def _(w):
+    docker, spawn = become_ordinary(w)
+    w.docker = wrap(w, "group-0", docker, *ordinary(0))
+    same(w(*w.words("zero", "--user", "1000:0")).returncode, 0)
+    r = w("start", "zero")  # which starts a spawner
+    need(r.returncode and "primary group is 0" in r.stderr, r)
+    r = subprocess.run([wrap(w, "spawn", spawn, *ordinary(0))], env=w.env, capture_output=True, text=True, timeout=20)
+    need(r.returncode and "primary group is 0" in r.stderr, r)
+
+
+class Mounts:
+    """A mount namespace, as a service of the host may have one; nothing of it is seen outside. The world's boxes go with it."""
+
+    def __init__(self, w):
+        if os.getuid():
+            raise Skip("only root can mount as the host does")
+        self.w = w
+        self.p = subprocess.Popen(["unshare", "-m", "--propagation", "private", "sleep", "infinity"])
+        self.enter = ["nsenter", "-t", str(self.p.pid), "-m"]
+        need(wait_for(lambda: os.stat(f"/proc/{self.p.pid}/ns/mnt").st_ino != os.stat("/proc/self/ns/mnt").st_ino), "no namespace")
+
+    def cover(self, path):
+        same(subprocess.run(self.enter + ["mount", "-t", "tmpfs", "none", path]).returncode, 0)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.w.clear()
+        self.p.kill()
+        self.p.wait()
+
+
+def hide_something(w):
+    os.mkdir(os.path.join(w.ws, "covered"))
+    with open(os.path.join(w.ws, "covered", "secret"), "w") as f:
+        f.write("seen\n")
+    return os.path.join(w.ws, "covered")
+
+
+@test("what is covered where the caller is stays covered in the box, whatever the spawner sees")
+def _(w):
+    docker, spawn = become_ordinary(w)
+    place = hide_something(w)
+    with Mounts(w) as m:
+        m.cover(place)
+        w.spawner = Spawner(wrap(w, "spawn", spawn, *ordinary()), w.env)
+        start_twice(w, wrap(w, "elsewhere", docker, *m.enter, *ordinary()))
+        same([w.sh(box, "ls /workspace/covered").stdout for box in ("by-spawner", "in-place")], ["", ""])
+
+
+@test("what the host mounts over a folder covers it in the next box as well, where mounts are private too")
+def _(w):
+    with Mounts(w) as m:
+        docker, spawn = become_ordinary(w, m.enter)
+        place = hide_something(w)
+        w.spawner = Spawner(wrap(w, "spawn", spawn, *m.enter, *ordinary()), w.env)
+        m.cover(place)
+        start_twice(w, w.docker)
+        same([w.sh(box, "ls /workspace/covered").stdout for box in ("by-spawner", "in-place")], ["", ""])
+        w.spawner.wait_ready()
+        same(w(*w.words("later")).returncode, 0)
+        same(w("start", "later").returncode, 0)
+        same((w.state("later")["from_slot"], w.sh("later", "ls /workspace/covered").stdout), (True, ""))
+
+
+# ---- what a berth's end costs ----
+
+@test("clients that go away or are of another build do not use berths up")
+def _(w):
+    needs_berths(w)
+    need(wait_for(lambda: len(w.spawner.berths()) == 2), "not both berths are there")
+    before = w.spawner.berths()
+    for i in range(20):
+        c = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        c.settimeout(5)
+        c.connect(os.path.join(w.env["CLAWDEN_RUNTIME_DIR"], "berth.sock"))
+        if i % 2:
+            c.send(struct.pack("=IIQ", 8, 0, 12345))
+            same(c.recv(4096)[:4], struct.pack("=I", 7), "refused")
+        c.close()
+    same(w.spawner.berths(), before)
+    w.box()
+
+
+@test("start says that a box runs only if it does: a berth may die on the last step")
+def _(w):
+    strace_works(w)
+    if os.getuid():
+        raise Skip("a berth is not dumpable: only root can trace it")
+    needs_berths(w)
+    for call in ("listen", "setsid", "execveat") * 4:
+        need(wait_for(lambda: len(w.spawner.berths()) == 2), "not both berths are there")
+        pids = w.spawner.berths()
+        tracer = subprocess.Popen(["strace", "-qq", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when=1", "-p", ",".join(map(str, pids))],
+                                  stderr=subprocess.DEVNULL)
+        need(wait_for(lambda: all(map(is_traced, pids))), "strace does not attach")
+        same(w(*w.words("crash")).returncode, 0)
+        r = w("start", "crash")
+        same((r.returncode, r.stderr, w.state("crash")["from_slot"]), (0, "", False), f"killed in {call}")
+        same(w.sh("crash", "echo fine").stdout, "fine\n", f"killed in {call}")
+        tracer.terminate()
+        tracer.wait()
+        w("rm", "-f", "crash")
+
+
+def groups_of(pid):
+    with open(f"/proc/{pid}/cgroup") as f:
+        return f.read()
+
+
+@test("a berth that fails leaves no cgroup behind")
+def _(w):
+    needs_berths(w)
+
+    def groups():
+        r = subprocess.run(["find", "/sys/fs/cgroup", "-name", f"clawden-slot-*-{w.spawner.p.pid}"], capture_output=True, text=True)
+        return len(r.stdout.split())
+    need(wait_for(lambda: len(w.spawner.berths()) == 2), "not both berths are there")
+    before = groups()
+    if not before:
+        raise Skip("no cgroups here")
+    same(w(*w.words("bad", "--ulimit", "nofile=4:4")).returncode, 0)
+    for _ in range(3):
+        need(w("start", "bad").returncode, "a box without descriptors started")
+    need(wait_for(lambda: groups() <= before), f"{groups()} groups, {before} before")
+
+
+@test("a spawner that makes its berths anew leaves the box alone that one of them has just become")
+def _(w):
+    strace_works(w)
+    with Mounts(w) as m:
+        docker, spawn = become_ordinary(w, m.enter)
+        w.spawner = Spawner(wrap(w, "spawn", spawn, *m.enter, *ordinary()), w.env)
+        same(w(*w.words("new")).returncode, 0)
+        # It hears of the mount, and looks around a second later: what it knew of its berths is old by then.
+        tracer = subprocess.Popen(["strace", "-qq", "-o", "/dev/null", "-e", "inject=poll:delay_exit=1000000", "-p", str(w.spawner.p.pid)],
+                                  stderr=subprocess.DEVNULL)
+        need(wait_for(lambda: is_traced(w.spawner.p.pid)), "strace does not attach")
+        time.sleep(2.5)  # it was in poll() already: the next one is delayed
+        m.cover(os.path.join(w.top, "home"))
+        same(w("start", "new").returncode, 0)
+        same(w.state("new")["from_slot"], True)
+        need(wait_for(lambda: not w.spawner.berths()), "the mount was not heard of")
+        tracer.terminate()
+        tracer.wait()
+        same(w.sh("new", "echo fine").stdout, "fine\n")
+
+
+def run_as_number(pid, program, env):
+    """A child with this very number: the kernel gives them out anew when it has come to the end."""
+    number = ctypes.c_int(pid)
+    words = (ctypes.c_uint64 * 10)(0, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, ctypes.addressof(number), 1)
+    got = ctypes.CDLL(None, use_errno=True).syscall(435, ctypes.byref(words), ctypes.sizeof(words))  # clone3, set_tid
+    if got == 0:
+        os.execve(program, [program], env)
+    if got < 0:
+        raise Skip(f"clone3 with a number of our own: {os.strerror(ctypes.get_errno())}")
+
+
+@test("a later spawner with the number of an earlier one shares no cgroup with boxes of that one")
+def _(w):
+    if os.getuid():
+        raise Skip("only root can choose the number of a process")
+    needs_berths(w)
+    w.box("old")
+    number, program = w.spawner.p.pid, w.spawner.program
+    if "clawden-slot" not in groups_of(w.pid("old")):
+        raise Skip("no cgroups here")
+    w.spawner.p.kill()
+    w.spawner.p.wait()
+    run_as_number(number, program, dict(w.env, CLAWDEN_SPAWN_IDLE="600"))
+    try:
+        w.spawner.wait_ready()
+        need(wait_for(lambda: len(w.spawner.berths()) == 2), "not both berths are there")
+        slots = subprocess.run(["ps", "-o", "pid=", "--ppid", str(number)], capture_output=True, text=True).stdout.split()
+        shared = [pid for pid in slots if groups_of(pid) == groups_of(w.pid("old"))]
+        same(shared, [], "in the group of the old box")
+    finally:
+        os.kill(number, signal.SIGTERM)
+        os.waitpid(number, 0)
+        w.spawner = None
 
 
 def main():

@@ -2,13 +2,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,9 +18,8 @@
 #include "engine/native/native.h"
 #include "engine/native/slot.h"
 
-#define INIT_TRIES   200 /* of which half without a pause: exec is through in microseconds */
-#define HIDDEN_MS    5   /* dying takes less */
-#define LIMIT_GROUPS 256 /* of a user; with more, boxes are built in place */
+#define INIT_TRIES 200 /* of which half without a pause: exec is through in microseconds */
+#define HIDDEN_MS  5   /* dying takes less */
 
 /*
  * Berths are made for the common box: the host's system folders, read-only, and as its user the
@@ -34,67 +31,6 @@ static bool fits_a_berth(const struct box_spec *spec)
            !spec->builds_image && spec->limits.tmp_bytes && spec->n_rlimits <= LIMIT_RLIMITS &&
            (geteuid() == 0 || (spec->uid == geteuid() && spec->gid == getegid())) &&
            getpriority(PRIO_PROCESS, 0) == 0; /* a berth does not have the caller's priority */
-}
-
-/* ---- whose berth it is ---- */
-
-/* A box keeps the groups of whoever cloned it (not with a range of ids: there they are dropped). */
-static bool has_our_groups(int conn, const struct ucred *spawner)
-{
-    gid_t ours[LIMIT_GROUPS], theirs[LIMIT_GROUPS];
-    socklen_t bytes = sizeof(theirs);
-    int n = getgroups(LIMIT_GROUPS, ours);
-
-    if (geteuid() == 0)
-        return true;
-    return spawner->gid == getegid() && n >= 0 &&
-           getsockopt(conn, SOL_SOCKET, SO_PEERGROUPS, theirs, &bytes) == 0 &&
-           bytes == (size_t)n * sizeof(*ours) && memcmp(ours, theirs, bytes) == 0;
-}
-
-/* What the caller may not have, the box may not have either (child.c, do_rlimit). */
-static bool has_no_more_than_us(pid_t spawner)
-{
-    cpu_set_t our_cpus, their_cpus;
-
-    for (int i = 0; i < RLIM_NLIMITS; i++) {
-        /* The soft values of these are the plan's in every box. */
-        bool is_planned = i == RLIMIT_CORE || i == RLIMIT_NOFILE || i == RLIMIT_MEMLOCK ||
-                          i == RLIMIT_MSGQUEUE || i == RLIMIT_SIGPENDING;
-        struct rlimit ours, theirs;
-
-        if (prlimit(0, i, NULL, &ours) < 0 || prlimit(spawner, i, NULL, &theirs) < 0 ||
-            ours.rlim_max < theirs.rlim_max || (!is_planned && ours.rlim_cur < theirs.rlim_cur))
-            return false;
-    }
-    return sched_getaffinity(0, sizeof(our_cpus), &our_cpus) == 0 &&
-           sched_getaffinity(spawner, sizeof(their_cpus), &their_cpus) == 0 &&
-           CPU_EQUAL(&our_cpus, &their_cpus);
-}
-
-/* In another mount namespace something may lie open below a place that is covered in ours. */
-static bool sees_our_mounts(pid_t spawner)
-{
-    struct stat ours, theirs;
-    char path[48];
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)spawner);
-    return stat("/proc/self/ns/mnt", &ours) == 0 && stat(path, &theirs) == 0 &&
-           ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
-}
-
-/*
- * A box that is built in place has the caller's groups, limits and mounts. A berth has those of its
- * spawner, which may have been started by another program of this user, with more of each.
- */
-static bool is_like_us(int conn)
-{
-    struct ucred spawner;
-    socklen_t n = sizeof(spawner);
-
-    return getsockopt(conn, SOL_SOCKET, SO_PEERCRED, &spawner, &n) == 0 && spawner.pid > 0 &&
-           has_our_groups(conn, &spawner) && has_no_more_than_us(spawner.pid) &&
-           sees_our_mounts(spawner.pid);
 }
 
 /* ---- the request ---- */
@@ -240,7 +176,7 @@ static int take(const struct box_spec *spec, struct native_box *nb, uint32_t *re
         nb->slot_fd = -1;
         return 0;
     }
-    if (!is_like_us(nb->slot_fd) || fd_send(nb->slot_fd, &q, sizeof(q), NULL, 0) < 0 ||
+    if (fd_send(nb->slot_fd, &q, sizeof(q), NULL, 0) < 0 ||
         !slot_wait(nb->slot_fd, SLOT_TAKEN_MS) ||
         fd_recv(nb->slot_fd, &taken, sizeof(taken), fds, 4) != (ssize_t)sizeof(taken) ||
         taken.type != SLOT_TAKEN)

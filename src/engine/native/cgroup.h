@@ -14,7 +14,7 @@
 #include "engine/engine.h"
 
 #define CGROUP_PREFIX                                                           \
-    "clawden-" /* of every group's name: clawden-box-ID-PID, clawden-slot-N-PID \
+    "clawden-" /* of every group's name: clawden-box-ID-PID, clawden-slot-N-MARK-PID \
                 */
 
 enum cgroup_kind { CGROUP_NONE, CGROUP_V1, CGROUP_V2 };

@@ -63,6 +63,18 @@ static long write_file(const char *path, const char *text)
 
 /* ---- steps: ids ---- */
 
+/*
+ * While this /proc folder is still ours, which a change of user ends: when memory is gone the
+ * kernel's first choice is this box; inherited by all in it. And the caller's umask is not to
+ * decide who can read the box's root.
+ */
+static long do_begin(void)
+{
+    (void)write_file("/proc/self/oom_score_adj", "1000");
+    sys_call(__NR_umask, 022);
+    return 0;
+}
+
 static long do_write_maps(const struct step *s)
 {
     long r = write_file("/proc/self/setgroups", "deny");
@@ -157,8 +169,6 @@ static long do_quotas(void)
                                             {"/proc/sys/kernel/shmmni", "256"},
                                             {"/proc/sys/kernel/msgmni", "64"}};
 
-    /* When memory is gone, the kernel's first choice is this box; inherited by all in it. */
-    (void)write_file("/proc/self/oom_score_adj", "1000");
     for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
         (void)write_file(wanted[i][0], wanted[i][1]);
     return write_file("/proc/sys/user/max_user_namespaces", "0");
@@ -377,6 +387,8 @@ static long do_step(struct child_state *st, const struct step *s)
     if (weaken_skips(s->op))
         return 0;
     switch (s->op) {
+    case OP_BEGIN:
+        return do_begin();
     case OP_JOIN_CGROUP:
         return sys_call(__NR_write, s->fd, "0", 1);
     case OP_UNSHARE:

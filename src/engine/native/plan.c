@@ -102,6 +102,7 @@ static void plan_ids(const struct box_spec *spec, const struct host_facts *f, st
 {
     struct step *s;
 
+    add(p, STAGE_TEMPLATE, OP_BEGIN);
     for (int i = 0; i < 4 && f->cgroup_join[i] >= 0; i++)
         add(p, STAGE_TEMPLATE, OP_JOIN_CGROUP)->fd = f->cgroup_join[i];
     /* After the join: the namespace's root is where the process stands when it is made. */
@@ -666,6 +667,7 @@ int plan_fittings(const struct box_spec *spec, const struct host_facts *facts,
 /* ---- words for people ---- */
 
 static const char *const op_text[OP_COUNT] = {
+    [OP_BEGIN] = "be the first to go when memory is gone",
     [OP_JOIN_CGROUP] = "join the box's cgroup",
     [OP_UNSHARE] = "leave the host's cgroup namespace",
     [OP_WRITE_MAPS] = "map the box's user to the caller",

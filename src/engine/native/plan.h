@@ -25,6 +25,7 @@ enum stage { STAGE_TEMPLATE, STAGE_PARK, STAGE_INSIDE, STAGE_WORK, STAGE_DROP };
 enum only { FOR_BOTH, FOR_COLD, FOR_SLOT };
 
 enum step_op {
+    OP_BEGIN,        /* a plain umask; the kernel's first choice when memory is gone */
     OP_JOIN_CGROUP,  /* fd: its tasks file */
     OP_UNSHARE,      /* u: namespaces */
     OP_WRITE_MAPS,   /* a, b: uid and gid map, written by the child itself (one id) */

@@ -31,6 +31,7 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "engine/native/launch.h"
+#include "engine_hash.h"
 #include "init_image.h"
 
 #define CLIENT_MS    20  /* at most, until the client has read its result */
@@ -54,8 +55,9 @@ const struct slot *slot_get(void)
 
 uint64_t slot_build_id(void)
 {
-    return INIT_IMAGE_HASH ^ sizeof(struct slot_request) << 40 ^ sizeof(struct slot_reply) << 20 ^
-           sizeof(struct berth_fittings) << 30 ^ OP_COUNT << 8 ^ LIMIT_KINDS;
+    return INIT_IMAGE_HASH ^ ENGINE_SOURCES_HASH ^ sizeof(struct slot_request) << 40 ^
+           sizeof(struct slot_reply) << 20 ^ sizeof(struct berth_fittings) << 30 ^ OP_COUNT << 8 ^
+           LIMIT_KINDS;
 }
 
 /* ---- the box's first process ---- */

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,8 @@
 #include "engine/native/native.h"
 #include "engine/native/slot.h"
 
+#define LIMIT_GROUPS 256 /* of a user; with more, boxes are built in place */
+
 /* ---- connecting ---- */
 
 /* Slots serve the common case; anything else is built in place. */
@@ -32,13 +35,64 @@ static bool fits_a_slot(const struct box_spec *spec)
            getpriority(PRIO_PROCESS, 0) == 0; /* a slot does not have the caller's priority */
 }
 
-/* Only a spawner of this very user is talked to. */
-static bool is_ours(int fd)
+/* A box keeps the groups of whoever cloned it (not with a range of ids: there they are dropped). */
+static bool has_our_groups(int conn, const struct ucred *spawner)
 {
-    struct ucred peer;
-    socklen_t n = sizeof(peer);
+    gid_t ours[LIMIT_GROUPS], theirs[LIMIT_GROUPS];
+    socklen_t bytes = sizeof(theirs);
+    int n = getgroups(LIMIT_GROUPS, ours);
 
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && peer.uid == geteuid();
+    if (geteuid() == 0)
+        return true;
+    return spawner->gid == getegid() && n >= 0 &&
+           getsockopt(conn, SOL_SOCKET, SO_PEERGROUPS, theirs, &bytes) == 0 &&
+           bytes == (size_t)n * sizeof(*ours) && memcmp(ours, theirs, bytes) == 0;
+}
+
+/* What the caller may not have, the box may not have either (child.c, do_rlimit). */
+static bool has_no_more_than_us(pid_t spawner)
+{
+    cpu_set_t our_cpus, their_cpus;
+
+    for (int i = 0; i < RLIM_NLIMITS; i++) {
+        /* The soft values of these are the plan's in every box. */
+        bool is_planned = i == RLIMIT_CORE || i == RLIMIT_NOFILE || i == RLIMIT_MEMLOCK ||
+                          i == RLIMIT_MSGQUEUE || i == RLIMIT_SIGPENDING;
+        struct rlimit ours, theirs;
+
+        if (prlimit(0, i, NULL, &ours) < 0 || prlimit(spawner, i, NULL, &theirs) < 0 ||
+            ours.rlim_max < theirs.rlim_max || (!is_planned && ours.rlim_cur < theirs.rlim_cur))
+            return false;
+    }
+    return sched_getaffinity(0, sizeof(our_cpus), &our_cpus) == 0 &&
+           sched_getaffinity(spawner, sizeof(their_cpus), &their_cpus) == 0 &&
+           CPU_EQUAL(&our_cpus, &their_cpus);
+}
+
+/* In another mount namespace something may lie open below a place that is covered in ours. */
+static bool sees_our_mounts(pid_t spawner)
+{
+    struct stat ours, theirs;
+    char path[48];
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)spawner);
+    return stat("/proc/self/ns/mnt", &ours) == 0 && stat(path, &theirs) == 0 &&
+           ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+}
+
+/*
+ * Only a spawner of this very user is talked to, and only one that is like us: a box that is built
+ * in place has the caller's groups, limits and mounts, a slot's or berth's those of its spawner,
+ * which may have been started by another program of this user, with more of each.
+ */
+static bool is_like_us(int conn)
+{
+    struct ucred spawner;
+    socklen_t n = sizeof(spawner);
+
+    return getsockopt(conn, SOL_SOCKET, SO_PEERCRED, &spawner, &n) == 0 && spawner.pid > 0 &&
+           spawner.uid == geteuid() && has_our_groups(conn, &spawner) &&
+           has_no_more_than_us(spawner.pid) && sees_our_mounts(spawner.pid);
 }
 
 int slot_connect(const char *name)
@@ -56,7 +110,7 @@ int slot_connect(const char *name)
     (void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", dir, name);
     if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
         return -errno; /* EAGAIN: so many are waiting already that building is faster */
-    if (!is_ours(fd))
+    if (!is_like_us(fd))
         return -EPERM;
     (void)fcntl(fd, F_SETFL, 0);
     return TAKE_FD(fd);
