@@ -275,6 +275,8 @@ def _(w):
         return (fds, len(os.listdir(f"/proc/{pid}/task")), w.inside("box"),
                 sorted(os.listdir(os.path.join(w.data, "boxes", os.listdir(os.path.join(w.data, "boxes"))[0]))),
                 os.listdir(w.ws))
+    same(w("exec", "box", "true").returncode, 0)
+    time.sleep(0.3)  # init lets go of a connection a moment after its client
     before = look()
 
     def hundred():

@@ -55,7 +55,7 @@ enum act {
     A_QUERY, /* our own question back */
     GARBAGE,
     EMPTY,
-    OVERSIZE, /* more than we said we would take */
+    OVERSIZE, /* more than we said we would take, and not the truth */
     LATE,     /* but in time */
     TOO_LATE,
     HOLD, /* until n_hold questions are there */
@@ -63,6 +63,7 @@ enum act {
     CUT,   /* the half of it */
     CLOSE, /* not a byte */
     SLOW,  /* byte by byte */
+    TWICE, /* and behind it a second one */
     BIG,   /* as much as is looked at */
 };
 
@@ -173,7 +174,7 @@ static inline size_t answer(struct server *s, const struct dns_query *q, int act
 
     if (act == CHAIN || act == ENDLESS || act == REPEATED || act == BIG)
         return answer_by_hand(s, q, act, msg);
-    n = answer_plain(s, q, act == TRUNCATED ? NODATA : act, tcp, msg);
+    n = answer_plain(s, q, act == TRUNCATED ? NODATA : act == OVERSIZE ? NXDOMAIN : act, tcp, msg);
     if (act == TRUNCATED)
         msg[2] |= DNS_FLAG_TC >> 8;
     else if (act == WRONG_ID)
@@ -292,11 +293,16 @@ static inline void conn_answer(struct conn *c)
     int act = c->server->tcp_act;
 
     assert_int_equal(dns_parse_query(p, len, &q, &rcode), DNS_QUERY);
-    n = answer(c->server, &q, act == CUT || act == SLOW ? ANSWER : act, true, msg + 2);
+    n = answer(c->server, &q, act == CUT || act == SLOW || act == TWICE ? ANSWER : act, true,
+               msg + 2);
     dns_put16(msg, (unsigned)n);
     n += 2;
     if (act == CUT)
         n /= 2;
+    if (act == TWICE) {
+        memcpy(msg + n, msg, n);
+        n *= 2;
+    }
     if (act == SLOW)
         for (size_t i = 0; i < n; i++)
             assert_int_equal(send(c->io.fd, msg + i, 1, MSG_NOSIGNAL), 1);
