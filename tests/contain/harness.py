@@ -210,6 +210,8 @@ class World:
         """Runs a probe in a box; returns (verdict, detail)."""
         r = self.box([self.probe, id, *map(str, words)], opts, **more)
         line = r.out.decode(errors="replace").strip().splitlines()
+        if not line and id == "RL-02" and b"pids limit" in r.err and b"reached" in r.err:
+            return "CONTAINED", "the supervisor was faster than the probe's last word"
         if not line:
             return "INCONCLUSIVE", f"no verdict, status {r.rc}: {r.err[-300:].decode(errors='replace')}"
         verdict, _, detail = line[-1].partition(" ")
