@@ -28,7 +28,7 @@
 #include "sandbox/receipt.h"
 #include "sandbox/user.h"
 
-#define PAUSE_ROUNDS 400
+#define PAUSE_ROUNDS 4000
 #define CLEAN_ROUNDS 8
 #define READY_TRIES  3000
 
@@ -556,12 +556,39 @@ int sandbox_stop(const struct box_record *r, int signo, uint64_t grace_usec, str
  * Until round after round finds nobody who runs: what is stopped starts nothing any more, but one
  * round alone may miss a process that has just left its place to its child.
  */
-static void stop_all(pid_t init_pid)
+/* How many processes the box's groups allow; what has no such file has no such limit. */
+static void allow_pids(const struct hold *h, const char *text)
 {
-    for (int i = 0, clean = 0; i < PAUSE_ROUNDS && clean < CLEAN_ROUNDS; i++) {
+    for (int i = 0; i < 3; i++) {
+        const char *path = h->last.live.cgroups[i];
+        autoclose int dir = path[0] ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+        if (dir >= 0)
+            (void)fd_write_text(dir, "pids.max", text);
+    }
+}
+
+static void restore_pids(const struct hold *h, const struct box_record *r)
+{
+    char text[24] = "max";
+
+    if (r->limits.pids)
+        (void)snprintf(text, sizeof(text), "%u", r->limits.pids + LIMIT_REAPERS_FREE);
+    allow_pids(h, text);
+}
+
+/* Where the kernel keeps the number of processes, nothing flees by forking meanwhile. */
+static bool stop_all(const struct hold *h, const struct box_record *r, pid_t init_pid)
+{
+    int clean = 0;
+
+    allow_pids(h, "0");
+    for (int i = 0; i < PAUSE_ROUNDS && clean < CLEAN_ROUNDS; i++) {
         watch_signal(init_pid, SIGSTOP);
         clean = watch_stop_namespace(init_pid) ? 0 : clean + 1;
     }
+    restore_pids(h, r);
+    return clean == CLEAN_ROUNDS;
 }
 
 int sandbox_pause(const struct box_record *r, bool pause, struct error *err)
@@ -578,13 +605,18 @@ int sandbox_pause(const struct box_record *r, bool pause, struct error *err)
     }
     if (pause) { /* first init, so that nothing new is started */
         (void)kill(b->init_pid, SIGSTOP);
-        stop_all(b->init_pid);
+        if (!stop_all(&h, r, b->init_pid))
+            e = error_set(err, ERR_TIMEOUT,
+                          "box '%s' starts processes faster than they can be stopped: stop or "
+                          "remove it",
+                          r->name);
     } else {
+        restore_pids(&h, r); /* whoever paused it may have been killed on the way */
         watch_signal(b->init_pid, SIGCONT);
         (void)kill(b->init_pid, SIGCONT);
     }
     engine_native.destroy(b);
-    return 0;
+    return e;
 }
 
 int sandbox_remove(const struct box_record *r, bool force, struct error *err)
