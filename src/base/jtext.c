@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 
 /*
  * Values stand in one array in the order of the text: the members of a container follow it, and
@@ -49,15 +50,6 @@ static bool take(struct parser *p, char c)
 
 /* ---- strings ---- */
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool read_u16(struct parser *p, uint32_t *ret)
 {
     uint32_t v = 0;
@@ -65,7 +57,7 @@ static bool read_u16(struct parser *p, uint32_t *ret)
     if (p->end - p->at < 4)
         return fail(p, "a \\u escape is cut off");
     for (int i = 0; i < 4; i++) {
-        int h = hex(*p->at++);
+        int h = utf8_hex(*p->at++);
 
         if (h < 0)
             return fail(p, "a \\u escape is not hexadecimal");

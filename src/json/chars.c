@@ -4,27 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Length of the well-formed character at s, or 0. */
-static size_t utf8_length(const unsigned char *s, size_t left)
-{
-    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    unsigned char low = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
-    unsigned char high = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
-
-    if (n == 1)
-        return 1;
-    if (s[0] < 0xc2 || s[0] > 0xf4 || left < n || s[1] < low || s[1] > high)
-        return 0;
-    for (size_t i = 2; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    return n;
-}
+#include "base/utf8.h"
 
 const char *chars_find_bad(const char *text, const char *end)
 {
     while (text < end) {
-        size_t n = utf8_length((const unsigned char *)text, (size_t)(end - text));
+        uint32_t c;
+        size_t n = utf8_take(text, (size_t)(end - text), &c);
 
         if (n == 0)
             return text;
@@ -45,17 +31,6 @@ uint32_t chars_at(const char *at, size_t *ret_len)
     return c;
 }
 
-size_t chars_put(uint32_t c, char out[4])
-{
-    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    static const unsigned char lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
-
-    for (size_t i = n - 1; i > 0; i--, c >>= 6)
-        out[i] = (char)(0x80 | (c & 0x3f));
-    out[0] = (char)(lead[n] | c);
-    return n;
-}
-
 /* ---- classes ---- */
 
 struct range {
@@ -74,17 +49,6 @@ static bool in_ranges(uint32_t c, const struct range *r, size_t n)
 bool chars_is_line_end(uint32_t c)
 {
     return c == '\n' || c == '\r' || c == 0x2028 || c == 0x2029;
-}
-
-bool chars_is_space(uint32_t c)
-{
-    static const struct range wide[] = {{0xa0, 0xa0},     {0x1680, 0x1680}, {0x2000, 0x200a},
-                                        {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000},
-                                        {0xfeff, 0xfeff}};
-
-    if (c < 0x80)
-        return c == ' ' || (c >= '\t' && c <= '\r');
-    return IN_RANGES(c, wide) || chars_is_line_end(c);
 }
 
 /*

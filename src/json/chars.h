@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Characters of a text that is read for people: UTF-8 both ways, the classes that JSON5 has, and
+ * Characters of a text that is read for people: places in UTF-8, the classes that JSON5 has, and
  * how a piece of the text is shown in a message. Pure, without tables of Unicode's own size.
  */
 #include <stdbool.h>
@@ -14,12 +14,8 @@
 const char *chars_find_bad(const char *text, const char *end);
 /* Only for text without such a byte, and before its end. */
 uint32_t chars_at(const char *at, size_t *ret_len);
-/* How many bytes it took; a surrogate is the caller's mistake. */
-size_t chars_put(uint32_t c, char out[4]);
 
 bool chars_is_line_end(uint32_t c);
-/* JSON5's white space, line ends among it. */
-bool chars_is_space(uint32_t c);
 /* What a bare key may hold, or start with: ECMAScript's identifiers, and outside ASCII more. */
 bool chars_is_word(uint32_t c, bool first);
 

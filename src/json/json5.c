@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "json/chars.h"
 
 /*
@@ -118,7 +119,7 @@ static bool skip_space(struct parser *p)
     while (p->at < p->end) {
         size_t n;
 
-        if (chars_is_space(chars_at(p->at, &n))) {
+        if (utf8_is_space(chars_at(p->at, &n))) {
             p->at += n;
         } else if (p->end - p->at >= 2 && p->at[0] == '/' && (p->at[1] == '/' || p->at[1] == '*')) {
             if (!skip_comment(p))
@@ -142,22 +143,13 @@ static bool is_digit_next(const struct parser *p)
 
 /* ---- strings and bare keys, into the scratch buffer ---- */
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* The digits of an escape that began at `start`. */
 static bool read_hex(struct parser *p, const char *start, int digits, uint32_t *ret)
 {
     uint32_t v = 0;
 
     for (int i = 0; i < digits; i++, p->at++) {
-        int h = p->at < p->end ? hex(*p->at) : -1;
+        int h = p->at < p->end ? utf8_hex(*p->at) : -1;
 
         if (h < 0)
             return fail(p, start, "expected %d hexadecimal digits after '\\%c'", digits, start[1]);
@@ -173,7 +165,7 @@ static bool put_char(struct parser *p, const char *start, uint32_t c)
 
     if (c == 0)
         return fail(p, start, "a string cannot hold U+0000");
-    buf_append(&p->scratch, bytes, chars_put(c, bytes));
+    buf_append(&p->scratch, bytes, utf8_put(c, bytes));
     return true;
 }
 
@@ -278,7 +270,7 @@ static bool read_bare_key(struct parser *p)
         } else {
             break;
         }
-        buf_append(&p->scratch, bytes, chars_put(c, bytes));
+        buf_append(&p->scratch, bytes, utf8_put(c, bytes));
     }
     if (p->at == start)
         return fail(p, start, "expected a key or '}', found %s", show_here(p).text);
@@ -332,9 +324,9 @@ static bool skip_number(struct parser *p, bool *ret_whole, bool *ret_hex)
     if (!*ret_hex)
         return skip_decimal(p, ret_whole);
     p->at += 2;
-    if (p->at == p->end || hex(*p->at) < 0)
+    if (p->at == p->end || utf8_hex(*p->at) < 0)
         return fail(p, p->at, "expected a hexadecimal digit, found %s", show_here(p).text);
-    while (p->at < p->end && hex(*p->at) >= 0)
+    while (p->at < p->end && utf8_hex(*p->at) >= 0)
         p->at++;
     *ret_whole = true;
     return true;

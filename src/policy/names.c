@@ -9,7 +9,8 @@
 #include <strings.h>
 
 #include "base/sha256.h"
-#include "policy/utf8.h"
+#include "base/utf8.h"
+#include "policy/internal.h"
 
 #define SHARED   "shared"
 #define NETWORK  "-net"
@@ -24,25 +25,11 @@ struct span {
 
 /* ---- keys ---- */
 
-/* The text without the white space around it, as JavaScript's trim() sees it. */
 static struct span trim(const char *s)
 {
-    struct span text = {.at = s};
-    bool inside = false;
-    size_t n;
-    uint32_t c;
+    struct span text;
 
-    for (size_t left = strlen(s); left; s += n, left -= n) {
-        n = utf8_take(s, left, &c);
-        if (n && utf8_is_space(c))
-            continue;
-        if (n == 0)
-            n = 1;
-        if (!inside)
-            text.at = s;
-        inside = true;
-        text.len = (size_t)(s + n - text.at);
-    }
+    text.at = policy_trim(s, &text.len);
     return text;
 }
 

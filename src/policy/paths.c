@@ -221,9 +221,8 @@ static bool is_option(const char *text, size_t len, const char *const *known)
 static int check_options(const struct check *c, enum setting_id id, const char *bind,
                          const char *options)
 {
-    static const char *const known[] = {"ro",       "rw",    "z",      "Z", "private",
-                                        "rprivate", "slave", "rslave", NULL};
-    static const char *const shared[] = {"shared", "rshared", NULL};
+    static const char *const known[] = {"ro", "rw", "z", "Z", "private", "rprivate", NULL};
+    static const char *const shared[] = {"shared", "rshared", "slave", "rslave", NULL};
     static const char *const ro[] = {"ro", NULL}, *const rw[] = {"rw", NULL};
     bool has_ro = false, has_rw = false;
 
@@ -232,11 +231,11 @@ static int check_options(const struct check *c, enum setting_id id, const char *
 
         if (is_option(options, n, shared))
             return DENY(c, id, bind,
-                        "a shared bind brings mounts of the box to the host; write rprivate");
+                        "mounts would pass between host and box later on; write rprivate");
         if (!is_option(options, n, known))
             return WRONG(c, id, bind,
-                         "unknown option '%.*s'; there are ro, rw, z, Z, private, rprivate, slave "
-                         "and rslave",
+                         "unknown option '%.*s'; there are ro, rw, z, Z, private "
+                         "and rprivate",
                          (int)(n < 32 ? n : (size_t)policy_clip(options, 32)), options);
         has_ro |= is_option(options, n, ro);
         has_rw |= is_option(options, n, rw);

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "policy/glob.h"
 #include "policy/internal.h"
-#include "policy/utf8.h"
 
 #define GROUP "group:"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "policy/utf8.h"
+#include "base/utf8.h"
 
 /*
  * Outside of quotes a character stands for itself only if PLAIN or the code below says so; a

@@ -13,14 +13,10 @@
 /* How mounts are laid out, as the client counts it: part of the hash, and of LABEL_MOUNTS. */
 #define MOUNTS_VERSION 4
 
-/* ---- scope_values.c: docker's rules (they differ from ours: a bare size is bytes) ---- */
+/* ---- scope_values.c: what JSON can write in several ways, by docker's rules (values.h) ---- */
 
 /* "512m", "1.5g", "1048576", or a number. */
 int scope_size(const json_t *value, uint64_t *ret_bytes, struct error *err);
-/* "/run", "/run:size=64m,mode=755,noexec". */
-int scope_tmpfs(const char *text, struct box_mount *ret, struct error *err);
-/* "/host:/box", "/host:/box:ro,z". */
-int scope_bind(const char *text, struct box_mount *ret, struct error *err);
 /* 1024, "1024:2048", {"soft": 1024, "hard": 2048}. */
 int scope_ulimit(const char *name, const json_t *value, struct box_ulimit *ret, struct error *err);
 

@@ -16,6 +16,7 @@
 #include "policy/security.h"
 #include "sandbox/record.h"
 #include "sandbox/scope_parts.h"
+#include "sandbox/values.h"
 
 #define AGENT_FOLDER                                                                          \
     "/agent"               /* where a box sees the agent's own folder, if it may only read it \
@@ -230,7 +231,7 @@ static int plan_tmpfs(const struct scope_request *q, struct scope_plan *p, struc
     for (size_t i = 0; r >= 0 && i < json_array_size(list); i++) {
         struct box_mount m;
 
-        r = scope_tmpfs(json_string_value(json_array_get(list, i)), &m, err);
+        r = values_tmpfs(json_string_value(json_array_get(list, i)), &m, err);
         if (r < 0)
             return r;
         if (m.bytes == 0 && strcmp(m.target, "/tmp") == 0)
@@ -287,14 +288,12 @@ static int add_bind(const struct scope_request *q, struct scope_plan *p, const c
                     bool is_vault, struct error *err)
 {
     struct box_mount m;
-    int r = scope_bind(text, &m, err);
+    int r = values_volume(text, &m, err);
 
     if (r < 0)
         return r;
     r = add_mount(q, p, &m, is_vault, err);
-    free(m.source);
-    free(m.target);
-    free(m.options);
+    values_mount_done(&m);
     return r;
 }
 

@@ -5,32 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "toml/internal.h"
 
 /* ---- the text as a whole ---- */
-
-/* Length of the UTF-8 character of more than one byte at s (RFC 3629), or 0. */
-static size_t utf8_length(const char *at, const char *end)
-{
-    const unsigned char *s = (const unsigned char *)at;
-    size_t left = (size_t)(end - at), n = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    unsigned char low = 0x80, high = 0xbf;
-
-    if (s[0] < 0xc2 || s[0] > 0xf4 || left < n)
-        return 0;
-    if (s[0] == 0xe0)
-        low = 0xa0;
-    else if (s[0] == 0xed)
-        high = 0x9f;
-    else if (s[0] == 0xf0)
-        low = 0x90;
-    else if (s[0] == 0xf4)
-        high = 0x8f;
-    for (size_t i = 1; i < n; i++, low = 0x80, high = 0xbf)
-        if (s[i] < low || s[i] > high)
-            return 0;
-    return n;
-}
 
 int toml_check_text(struct toml_reader *p)
 {
@@ -39,7 +17,7 @@ int toml_check_text(struct toml_reader *p)
         size_t n = 1;
 
         if (c >= 0x80) {
-            n = utf8_length(at, p->end);
+            n = utf8_take(at, (size_t)(p->end - at), &(uint32_t){0});
             if (n == 0)
                 return toml_fail(p, at, "expected UTF-8, found byte 0x%02x", c);
         } else if (c == '\r') {
@@ -211,33 +189,14 @@ bool toml_take_newline(struct toml_reader *p)
 
 /* ---- strings ---- */
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-static void put_utf8(struct buf *out, uint32_t c)
-{
-    char s[4];
-    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-
-    for (size_t i = n; i-- > 1; c >>= 6)
-        s[i] = (char)(0x80 | (c & 0x3f));
-    s[0] = (char)(n == 1 ? c : (0xf00u >> n & 0xff) | c);
-    buf_append(out, s, n);
-}
-
 /* After \u or \U, which want four or eight digits. */
 static int read_code_point(struct toml_reader *p, const char *escape, int digits, struct buf *out)
 {
     uint32_t c = 0;
+    char bytes[4];
 
     for (int i = 0; i < digits; i++, p->at++) {
-        int h = p->at < p->end ? hex(*p->at) : -1;
+        int h = p->at < p->end ? utf8_hex(*p->at) : -1;
 
         if (h < 0)
             return toml_fail(p, p->at, "expected %d hexadecimal digits after '\\%c', found %s",
@@ -249,7 +208,7 @@ static int read_code_point(struct toml_reader *p, const char *escape, int digits
     if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
         return toml_fail(p, escape, "expected the code of a character, found '%.*s'", digits + 2,
                          escape);
-    put_utf8(out, c);
+    buf_append(out, bytes, utf8_put(c, bytes));
     return 0;
 }
 

@@ -686,7 +686,7 @@ def _(w):
     os.mkdir(os.path.join(w.ws, "sub"))
     for before, after in (({"docker_network": "bridge"}, {"docker_network": "none"}),
                           ({"docker_binds": [f"{w.ws}/sub:/data"]}, {"docker_binds": [f"{w.ws}/sub:/data:ro"]}),
-                          ({"docker_binds": [f"{w.ws}/sub:/data:rw,rslave"]}, {"docker_binds": []})):
+                          ({"docker_binds": [f"{w.ws}/sub:/data:rw,rprivate"]}, {"docker_binds": []})):
         w.write(**before)
         w.sh("true")
         w.write(**after)

@@ -2,7 +2,7 @@
 /* The values of docker's flags: refused with a reason, or what came out is whole and in its bounds.
  */
 #include "base/error.h"
-#include "cmd/docker/values.h"
+#include "sandbox/values.h"
 #include "sandbox/sandbox.h"
 #include "tests/fuzz/fuzz.h"
 

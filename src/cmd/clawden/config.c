@@ -135,7 +135,7 @@ static int show(const struct settings_args *args, bool sources)
         log_error("%s", err.msg);
         return 1;
     }
-    decision_say(&d);
+    decision_say(d.config, false);
     for (size_t i = 0; i < SETTINGS; i++) {
         char full[128], from[512];
         json_t *shown;

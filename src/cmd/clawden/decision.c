@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -72,13 +73,15 @@ void decision_done(struct decision *d)
     d->config = NULL;
 }
 
-void decision_say(const struct decision *d)
+void decision_say(const struct config *c, bool odd_things_to_people_only)
 {
     const char *text;
 
-    if (config_fallback(d->config))
-        log_warn("%s", config_fallback(d->config));
-    for (size_t i = 0; (text = config_warning(d->config, i)); i++)
+    if (config_fallback(c))
+        log_warn("%s", config_fallback(c));
+    if (odd_things_to_people_only && !isatty(STDERR_FILENO))
+        return;
+    for (size_t i = 0; (text = config_warning(c, i)); i++)
         log_warn("%s", text);
 }
 

@@ -24,8 +24,9 @@ int decision_load(const struct settings_args *a, const char *last, struct decisi
 void decision_done(struct decision *d);
 #define auto_decision cleanup_(decision_done) struct decision
 
-/* Prints what the person should know about the files: warnings, an older configuration in force. */
-void decision_say(const struct decision *d);
+/* Prints that an older configuration is in force, and what is odd in the files. An agent reads what
+ * its commands print: where one is run, odd things are told on a terminal only. */
+void decision_say(const struct config *c, bool odd_things_to_people_only);
 /* The call that was asked about; without one, *ret_asked is false. */
 struct call decision_call(const struct decision *d, const struct settings_args *a, bool *ret_asked);
 /* The key that would change the verdict, in the agent's own block if that is what decided. */

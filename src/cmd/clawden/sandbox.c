@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/clawden/sandbox.h"
+#include "cmd/clawden/decision.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -159,10 +160,6 @@ int sandbox_load(struct settings_args *a, struct config **ret)
         log_error("%s", err.msg);
         return -1;
     }
-    if (config_fallback(*ret))
-        log_warn("%s", config_fallback(*ret));
-    /* Agents read what their commands print: odd things are for people. */
-    for (size_t i = 0; isatty(STDERR_FILENO) && config_warning(*ret, i); i++)
-        log_warn("%s", config_warning(*ret, i));
+    decision_say(*ret, true);
     return 0;
 }

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "cmd/clawden/decision.h"
 #include "cmd/clawden/sandbox.h"
 #include "config/config.h"
 
@@ -22,11 +23,8 @@ struct exec_call {
     struct settings_args args;
     bool interactive, direct;
     char **argv; /* behind `--`; NULL: args.command is the command */
-    char agent[NAMES_AGENT], session[NAMES_KEY];
-    char *line; /* what is decided about */
-    struct config *config;
-    struct settings settings;
-    struct policy policy;
+    char *line;  /* what is decided about */
+    struct decision d;
     struct verdict verdict;
 };
 
@@ -106,50 +104,23 @@ static int read_words(struct exec_call *x, int argc, char **argv)
     return STATUS_REFUSED;
 }
 
-/* ---- who ---- */
-
-static int find_caller(struct exec_call *x)
-{
-    const char *id = x->args.agent, *session = x->args.session;
-    int n;
-
-    if (!id && session && names_agent_of(session, x->agent, sizeof(x->agent)) < 0)
-        x->agent[0] = 0;
-    /* One that has no spelling of the client's is refused by the policy. */
-    if (id && strlen(id) < sizeof(x->agent) && names_agent(id, x->agent) < 0)
-        (void)snprintf(x->agent, sizeof(x->agent), "%s", id);
-    else if (!id && !x->agent[0])
-        (void)snprintf(x->agent, sizeof(x->agent), "main");
-    n = session ? snprintf(x->session, sizeof(x->session), "%s", session)
-                : snprintf(x->session, sizeof(x->session), "agent:%s:cli", x->agent);
-    if (x->agent[0] && n > 0 && (size_t)n < sizeof(x->session))
-        return 0;
-    log_error("--agent or --session is too long");
-    return -1;
-}
-
 /* ---- deciding ---- */
 
 static int decide(struct exec_call *x)
 {
-    struct call call = {.agent = x->agent,
-                        .session = x->session,
-                        .tool = x->args.tool ? x->args.tool : "exec",
-                        .command = x->line};
+    struct call call;
     struct error err;
-    int r;
+    bool asked;
 
     x->args.in.remember = true;
-    if (sandbox_load(&x->args, &x->config) < 0)
-        return -1;
-    r = config_for_agent(x->config, x->agent, &x->settings, &err);
-    if (r >= 0)
-        r = policy_make(&x->settings, config_sessions_are_global(x->config), &x->policy, &err);
-    if (r < 0) {
+    if (decision_load(&x->args, "cli", &x->d, &err) < 0) {
         log_error("%s", err.msg);
         return -1;
     }
-    policy_decide(&x->policy, &call, &x->verdict);
+    decision_say(x->d.config, true);
+    call = decision_call(&x->d, &x->args, &asked);
+    call.command = x->line;
+    policy_decide(&x->d.policy, &call, &x->verdict);
     return 0;
 }
 
@@ -242,22 +213,18 @@ static int run_in(const struct exec_call *x, const struct box_record *box, struc
 
 static int run_boxed(struct exec_call *x)
 {
-    const struct scope_request q = {.config = x->config,
-                                    .settings = &x->settings,
-                                    .policy = &x->policy,
-                                    .agent = x->agent,
-                                    .session = x->session,
+    const struct scope_request q = {.config = x->d.config,
+                                    .settings = &x->d.settings,
+                                    .policy = &x->d.policy,
+                                    .agent = x->d.agent,
+                                    .session = x->d.session,
                                     .network = x->verdict.second_box};
     autoptr(scope_plan) plan = NULL;
     autoptr(box_record) box = NULL;
     autofree char *note = NULL;
     struct error err;
-    int r;
+    int r = scope_plan_make(&q, &plan, &err);
 
-    /* What makes the box reads this switch of its own: the setting must not be weaker. */
-    if (settings_bool(&x->settings, SETTING_MULTI_TENANT))
-        (void)setenv(config_setting(CONFIG_MULTI_TENANT)->variable, "1", 1);
-    r = scope_plan_make(&q, &plan, &err);
     if (r >= 0)
         r = scope_box(plan, &box, &note, &err);
     if (note)
@@ -279,7 +246,7 @@ static int call(struct exec_call *x)
         log_error("the command is too long");
         return STATUS_REFUSED;
     }
-    if (find_caller(x) < 0 || decide(x) < 0)
+    if (decide(x) < 0)
         return STATUS_REFUSED;
     if (!x->verdict.allowed || (x->verdict.route == ROUTE_DIRECT && !x->direct))
         return refuse(x);
@@ -294,9 +261,7 @@ int sandbox_verb_exec(int argc, char **argv)
     if (status < 0)
         status = call(&x);
     verdict_done(&x.verdict);
-    policy_done(&x.policy);
-    settings_done(&x.settings);
-    config_free(x.config);
+    decision_done(&x.d);
     settings_args_done(&x.args);
     free(x.line);
     return status;

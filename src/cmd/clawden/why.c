@@ -35,6 +35,23 @@ static int answer(struct settings_args *args, struct decision *d, struct verdict
     return 0;
 }
 
+/* Options, and one word that is the command line. Negative: go on; else the exit status. */
+static int take_words(struct settings_args *a, int argc, char **argv,
+                      int (*usage)(const char *word))
+{
+    for (int i = 1; i < argc; i++) {
+        int r = settings_args_take(a, argc, argv, &i);
+
+        if (r < 0)
+            return 2;
+        if (r == 0 && argv[i][0] != '-' && !a->command)
+            a->command = argv[i];
+        else if (r == 0)
+            return usage(argv[i]);
+    }
+    return -1;
+}
+
 /* ---- why ---- */
 
 static int why_usage(const char *word)
@@ -58,22 +75,15 @@ int cmd_why(int argc, char **argv)
     struct verdict v;
     int status;
 
-    for (int i = 1; i < argc; i++) {
-        int r = settings_args_take(&args, argc, argv, &i);
-
-        if (r < 0)
-            return 2;
-        if (r == 0 && argv[i][0] != '-' && !args.command)
-            args.command = argv[i];
-        else if (r == 0)
-            return why_usage(argv[i]);
-    }
+    status = take_words(&args, argc, argv, why_usage);
+    if (status >= 0)
+        return status;
     if (!args.command && !args.tool)
         return why_usage("");
     status = answer(&args, &d, &v);
     if (status)
         return status;
-    decision_say(&d);
+    decision_say(d.config, false);
     if (args.json) {
         json_t *o = json_object();
 
@@ -167,16 +177,9 @@ int cmd_what_if(int argc, char **argv)
     bool asked;
     int status;
 
-    for (int i = 1; i < argc; i++) {
-        int r = settings_args_take(&args, argc, argv, &i);
-
-        if (r < 0)
-            return 2;
-        if (r == 0 && argv[i][0] != '-' && !args.command)
-            args.command = argv[i];
-        else if (r == 0)
-            return what_if_usage(argv[i]);
-    }
+    status = take_words(&args, argc, argv, what_if_usage);
+    if (status >= 0)
+        return status;
     if (!args.in.what_if)
         return what_if_usage("");
     plain = args;
@@ -184,7 +187,7 @@ int cmd_what_if(int argc, char **argv)
     status = answer(&plain, &now, &before);
     if (status)
         return status;
-    decision_say(&now);
+    decision_say(now.config, false);
     status = answer(&args, &then, &after);
     if (status == 0) {
         asked = args.tool || args.command;

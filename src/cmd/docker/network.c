@@ -21,7 +21,7 @@
 #include "base/state.h"
 #include "cmd/docker/docker.h"
 #include "cmd/docker/flags.h"
-#include "cmd/docker/values.h"
+#include "sandbox/values.h"
 
 static int open_networks(struct error *err)
 {

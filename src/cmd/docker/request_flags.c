@@ -11,7 +11,7 @@
 #include "base/limits.h"
 #include "cmd/docker/docker.h"
 #include "cmd/docker/request.h"
-#include "cmd/docker/values.h"
+#include "sandbox/values.h"
 #include "sandbox/sandbox.h"
 
 enum {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The values of docker's flags, read by docker's rules (they differ from ours: a bare size is
- * bytes). Pure; what is wrong is said in docker's words.
+ * The values of docker's flags, which the drop-in and OpenClaw's configuration use, read by
+ * docker's rules (they differ from ours: a bare size is bytes). Pure; what is wrong is said in
+ * docker's words.
  */
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/docker/values.h"
+#include "sandbox/values.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -9,8 +9,8 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "cmd/docker/values.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/values.h"
 
 void values_mount_done(struct box_mount *m)
 {
@@ -100,8 +100,8 @@ static int set_source(struct box_mount *m, const char *s, size_t len, struct err
 
 static bool is_propagation(const char *s, size_t len)
 {
-    static const char *const words[] = {"private", "rprivate", "shared",
-                                        "rshared", "slave",    "rslave"};
+    /* private and rprivate are what every mount of a box is. */
+    static const char *const words[] = {"shared", "rshared", "slave", "rslave"};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
         if (is_word(s, len, words[i]))
@@ -119,8 +119,8 @@ static int refuse_propagation(const char *s, size_t len, struct error *err)
 static int volume_option(struct box_mount *m, const char *s, size_t len, int *ret_mode,
                          struct error *err)
 {
-    static const char *const without_effect[] = {"z",      "Z",         "nocopy",
-                                                 "cached", "delegated", "consistent"};
+    static const char *const without_effect[] = {"z",         "Z",          "nocopy",  "cached",
+                                                 "delegated", "consistent", "private", "rprivate"};
 
     if (is_propagation(s, len))
         return refuse_propagation(s, len, err);
