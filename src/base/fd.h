@@ -20,7 +20,7 @@ int fd_write_text(int dirfd, const char *name, const char *text);
 void fd_close_range(unsigned first, unsigned last);
 
 /* Sends one message with up to FD_PASS_MAX descriptors. */
-#define FD_PASS_MAX 72 /* the trees of a live box, and what it is made of */
+#define FD_PASS_MAX 96 /* the trees of a live box, or the sockets of its network */
 int fd_send(int sock, const void *data, size_t len, const int *fds, size_t n_fds);
 /*
  * Receives one message: its length (0 = the peer is gone), with the descriptors that came along in

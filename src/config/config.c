@@ -32,6 +32,10 @@ static const struct config_setting settings[CONFIG_KEYS] = {
     [CONFIG_NATIVE_FILES] = {"native_files", "CLAWDEN_NATIVE_FS", "1",
                              "do OpenClaw's known file scripts by a program of ours",
                              CONFIG_SWITCH},
+    [CONFIG_NAMESERVERS] = {"nameservers", "CLAWDEN_NAMESERVERS", "",
+                            "addresses of name servers for boxes with a network, separated by "
+                            "commas; empty: those of /etc/resolv.conf",
+                            CONFIG_TEXT},
 };
 
 const struct config_setting *config_setting(enum config_key key)

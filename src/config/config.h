@@ -25,6 +25,7 @@ enum config_key {
     CONFIG_BOX_TMP,
     CONFIG_BOX_IMAGE,
     CONFIG_NATIVE_FILES,
+    CONFIG_NAMESERVERS,
     CONFIG_KEYS
 };
 

@@ -123,6 +123,9 @@ static int wrong(const struct setting *s, struct error *err)
                          s->path);
     case SETTING_LIST:
         return error_set(err, ERR_INVALID, "'%s' must be a list of strings", s->path);
+    case SETTING_PORTS:
+        return error_set(err, ERR_INVALID, "'%s' must be a list of whole numbers from %.0f to %.0f",
+                         s->path, s->min, s->max);
     case SETTING_MAP:
         return error_set(err, ERR_INVALID, "'%s' must be an object of strings", s->path);
     case SETTING_LIMITS:
@@ -155,6 +158,23 @@ static bool is_list(const json_t *v)
     if (!json_is_array(v))
         return false;
     json_array_foreach(v, i, e) if (!json_is_string(e)) return false;
+    return true;
+}
+
+static bool is_count(const struct setting *s, const json_t *v)
+{
+    return json_is_integer(v) && (double)json_integer_value(v) >= s->min &&
+           (double)json_integer_value(v) <= s->max;
+}
+
+static bool is_ports(const struct setting *s, const json_t *v)
+{
+    size_t i;
+    json_t *e;
+
+    if (!json_is_array(v))
+        return false;
+    json_array_foreach(v, i, e) if (!is_count(s, e)) return false;
     return true;
 }
 
@@ -202,8 +222,7 @@ int setting_check(const struct setting *s, const json_t *v, struct error *err)
         good = json_is_boolean(v);
         break;
     case SETTING_COUNT:
-        good = json_is_integer(v) && (double)json_integer_value(v) >= s->min &&
-               (double)json_integer_value(v) <= s->max;
+        good = is_count(s, v);
         break;
     case SETTING_NUMBER:
         good = json_is_number(v) && json_number_value(v) > s->min && json_number_value(v) <= s->max;
@@ -213,6 +232,9 @@ int setting_check(const struct setting *s, const json_t *v, struct error *err)
         break;
     case SETTING_LIST:
         good = is_list(v);
+        break;
+    case SETTING_PORTS:
+        good = is_ports(s, v);
         break;
     case SETTING_MAP:
     case SETTING_LIMITS:

@@ -32,6 +32,16 @@ enum setting_id {
     SETTING_NETWORK_NETWORK,
     SETTING_NETWORK_ENV,
     SETTING_HOST_NETWORK,
+    SETTING_EGRESS_ALLOW,
+    SETTING_EGRESS_DENY,
+    SETTING_EGRESS_HOST_PORTS,
+    SETTING_EGRESS_BYTES,
+    SETTING_EGRESS_HOST_BYTES,
+    SETTING_EGRESS_CALL_BYTES,
+    SETTING_EGRESS_RATE,
+    SETTING_EGRESS_CONNS,
+    SETTING_EGRESS_HOST_CONNS,
+    SETTING_EGRESS_NEW,
     SETTING_RESERVED_ENV,
     SETTING_MULTI_TENANT,
     SETTING_IMAGE,
@@ -104,6 +114,7 @@ enum setting_kind {
     SETTING_NUMBER, /* min to max, min itself excluded */
     SETTING_SIZE,   /* "1g", or a number of bytes */
     SETTING_LIST,   /* of strings */
+    SETTING_PORTS,  /* a list of whole numbers, min to max */
     SETTING_MAP,    /* string to string */
     SETTING_LIMITS, /* name to a number, "soft:hard" or {soft, hard} */
     SETTING_LINES,  /* a string, or a list of them */

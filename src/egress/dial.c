@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "egress/conn.h"
 
+#define FIND_USEC 30000000 /* the resolver gives up before */
 #define DIAL_USEC 10000000 /* for all addresses of a name together */
 
 static struct conn *conn_of_up(struct loop_io *io)
@@ -122,29 +123,68 @@ static void on_found(struct resolver_lookup *l, enum dns_rcode rcode, const stru
     }
 }
 
+/* ---- the decision ---- */
+
+/* Is there room for one more to that host? If not it is refused, and over. */
+static bool take_place(struct conn *c)
+{
+    struct dest *d = dests_reach(c->box->dests, c->host.text);
+    char text[LIMIT_METER_REASON];
+    const char *over = NULL;
+
+    c->meter.dest = d;
+    if (d->open >= c->box->budgets.host_conns)
+        (void)snprintf(text, sizeof(text), "too many connections to %s at once", d->host);
+    else
+        over = meter_used_up(&c->meter, text);
+    if (!over && d->open < c->box->budgets.host_conns) {
+        d->open++;
+        return true;
+    }
+    c->meter.dest = NULL;
+    conn_refuse_limit(c, text);
+    return false;
+}
+
+static void find(struct conn *c)
+{
+    c->stage = STAGE_FIND;
+    c->lookup.on_done = on_found;
+    if (conn_set_timer(c, FIND_USEC) < 0 ||
+        resolver_start(c->box->relay->resolver, &c->lookup, &c->host) < 0)
+        conn_fail(c, 503, SOCKS_FAILED, "too many names are being resolved");
+}
+
+static void dial_this(struct conn *c, const struct address *a)
+{
+    c->found[0] = *a;
+    c->n_found = 1;
+    dial(c);
+}
+
 void conn_decide(struct conn *c)
 {
+    struct address loopback = address_v4(INADDR_LOOPBACK);
     struct egress_verdict v;
 
     rules_decide_name(c->box->rules, &c->host, c->port, &v);
     (void)snprintf(c->rule, sizeof(c->rule), "%s", v.rule ? v.rule : "");
-    switch (v.decision) {
-    case EGRESS_DENY:
+    if (v.decision == EGRESS_DENY) {
         conn_refuse(c, &v);
         return;
+    }
+    if (!take_place(c))
+        return;
+    switch (v.decision) {
     case EGRESS_RESOLVE:
-        c->stage = STAGE_FIND;
-        c->lookup.on_done = on_found;
-        if (resolver_start(c->box->relay->resolver, &c->lookup, &c->host) < 0)
-            conn_fail(c, 503, SOCKS_FAILED, "too many names are being resolved");
+        find(c);
+        return;
+    case EGRESS_HOST_PORT:
+        dial_this(c, &loopback);
         return;
     case EGRESS_ALLOW:
-        c->found[0] = c->host.address;
-        break;
-    case EGRESS_HOST_PORT:
-        c->found[0] = address_v4(INADDR_LOOPBACK);
-        break;
+    case EGRESS_DENY: /* was refused above */
+        dial_this(c, &c->host.address);
+        return;
     }
-    c->n_found = 1;
-    dial(c);
 }

@@ -423,6 +423,28 @@ int resolver_new(struct loop *loop, const struct resolver_server *servers, size_
     return resolver_new_timed(loop, servers, n, &real_times, ret, err);
 }
 
+static bool same_servers(const struct resolver *r, const struct resolver_server *servers, size_t n)
+{
+    bool same = r->n_servers == n;
+
+    for (size_t i = 0; same && i < n; i++)
+        same = r->servers[i].port == servers[i].port &&
+               r->servers[i].address.bits == servers[i].address.bits &&
+               memcmp(r->servers[i].address.bytes, servers[i].address.bytes,
+                      servers[i].address.bits / 8u) == 0;
+    return same;
+}
+
+void resolver_change(struct resolver *r, const struct resolver_server *servers, size_t n)
+{
+    if (n == 0 || n > LIMIT_RESOLVER_SERVERS || same_servers(r, servers, n))
+        return;
+    memcpy(r->servers, servers, n * sizeof(servers[0]));
+    r->n_servers = (unsigned)n;
+    while (r->newest) /* another network, other answers */
+        drop(r->newest);
+}
+
 void resolver_free(struct resolver *r)
 {
     if (!r)

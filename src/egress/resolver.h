@@ -53,6 +53,9 @@ struct resolver_lookup {
 /* ERR_INVALID unless there are one to three servers, each with an address and a port. */
 int resolver_new(struct loop *loop, const struct resolver_server *servers, size_t n,
                  struct resolver **ret, struct error *err);
+/* Other servers from now on; what is under way goes on as it is. Nothing to do when they are the
+ * same, or when it is not one to three. */
+void resolver_change(struct resolver *r, const struct resolver_server *servers, size_t n);
 /* Pending lookups must have been cancelled. */
 void resolver_free(struct resolver *r);
 DEFINE_AUTOPTR(resolver)

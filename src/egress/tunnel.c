@@ -10,8 +10,9 @@
 
 #include "base/fd.h"
 
-#define CHUNK    (256u << 10) /* asked of one splice; the pipe says how much it is */
-#define PER_TURN 8            /* splices of one side before the others have their turn */
+#define CHUNK      (256u << 10) /* asked of one splice; the pipe says how much it is */
+#define PER_TURN   8            /* splices of one side before the others have their turn */
+#define PAUSE_USEC 10000        /* until it is asked again whether anything may be read */
 
 static struct tunnel_side *other(struct tunnel_side *s)
 {
@@ -29,6 +30,7 @@ static void close_side(struct tunnel_side *s)
 void tunnel_close(struct tunnel *t)
 {
     loop_stop_timer(&t->timer);
+    loop_stop_timer(&t->pause);
     close_side(&t->a);
     close_side(&t->b);
 }
@@ -41,15 +43,31 @@ static void finish(struct tunnel *t, enum tunnel_end how)
 
 /* ---- moving ---- */
 
-/* From the socket into its pipe. 1: something came; 0: nothing more now; negative: it failed. */
+static int hold_off(struct tunnel *t)
+{
+    t->paused = true;
+    return loop_set_timer(t->loop, &t->pause, PAUSE_USEC);
+}
+
+/* From the socket into its pipe. 1: something came; 0: nothing more now; negative: it failed,
+ * -EDQUOT if a budget is used up. */
 static int pull(struct tunnel_side *s)
 {
+    struct tunnel *t = s->tunnel;
+    size_t most = CHUNK;
     ssize_t n;
 
-    if (s->ended)
+    if (s->ended || t->paused)
         return 0;
+    if (t->allowance) {
+        size_t may = t->allowance(t);
+
+        if (!may)
+            return hold_off(t);
+        most = may < most ? may : most;
+    }
     do {
-        n = splice(s->fd, NULL, s->pipe[1], NULL, CHUNK, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        n = splice(s->fd, NULL, s->pipe[1], NULL, most, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
     } while (n < 0 && errno == EINTR);
     if (n < 0)
         return errno == EAGAIN ? 0 : -errno;
@@ -59,7 +77,7 @@ static int pull(struct tunnel_side *s)
     }
     s->queued += (uint32_t)n;
     s->bytes += (uint64_t)n;
-    return 1;
+    return !t->spent || t->spent(t, (uint64_t)n, s == &t->a) ? 1 : -EDQUOT;
 }
 
 /* From the pipe to the other side's socket. 1: something went; 0: it takes no more now. */
@@ -102,49 +120,71 @@ static int move(struct tunnel_side *s)
     return 0;
 }
 
-/* A side is read while its pipe has room, and written while the other's pipe has something. */
+/*
+ * A side is read while its pipe has room, and written while the other's pipe has something. A peer
+ * that is gone is always ready: while nothing is wanted of it, it is not in the loop at all.
+ */
 static int watch(struct tunnel_side *s)
 {
-    uint32_t events =
-        (s->ended || s->queued ? 0 : EPOLLIN | EPOLLRDHUP) | (other(s)->queued ? EPOLLOUT : 0);
+    bool reads = !s->ended && !s->queued && !s->tunnel->paused;
+    uint32_t events = (reads ? EPOLLIN | EPOLLRDHUP : 0) | (other(s)->queued ? EPOLLOUT : 0);
 
-    return loop_change(&s->io, events);
+    if (!events && s->gone) {
+        loop_remove(&s->io);
+        return 0;
+    }
+    return s->io.loop ? loop_change(&s->io, events)
+                      : loop_add(s->tunnel->loop, &s->io, s->fd, events);
+}
+
+/* Both directions. False: it is over, and maybe freed. */
+static bool turn(struct tunnel *t)
+{
+    int r = move(&t->a);
+
+    if (r >= 0)
+        r = move(&t->b);
+    if (r >= 0 && !(t->a.told && t->b.told))
+        return true;
+    finish(t, r == -EDQUOT ? TUNNEL_SPENT : r < 0 ? TUNNEL_BROKEN : TUNNEL_CLOSED);
+    return false;
+}
+
+static void watch_both(struct tunnel *t)
+{
+    if (watch(&t->a) < 0 || watch(&t->b) < 0)
+        finish(t, TUNNEL_BROKEN);
 }
 
 static void on_ready(struct loop_io *io, uint32_t events)
 {
     struct tunnel_side *s = (struct tunnel_side *)((char *)io - offsetof(struct tunnel_side, io));
     struct tunnel *t = s->tunnel;
-    int r = move(&t->a);
 
-    if (r >= 0)
-        r = move(&t->b);
-    if (r < 0) {
-        finish(t, TUNNEL_BROKEN);
+    if (!turn(t))
         return;
-    }
-    if (t->a.told && t->b.told) {
-        finish(t, TUNNEL_CLOSED);
-        return;
-    }
-    if (t->budget && t->a.bytes + t->b.bytes > t->budget) {
-        finish(t, TUNNEL_SPENT);
-        return;
-    }
+    s->gone = events & EPOLLHUP;
     /* Gone both ways with nothing left to read: no event that is asked for would tell. */
-    if ((events & EPOLLERR) || ((events & EPOLLHUP) && s->ended)) {
+    if ((events & EPOLLERR) || (s->gone && s->ended && !s->queued))
         finish(t, TUNNEL_BROKEN);
-        return;
-    }
-    if (watch(&t->a) < 0 || watch(&t->b) < 0)
-        finish(t, TUNNEL_BROKEN);
+    else
+        watch_both(t);
+}
+
+static void on_pause_over(struct loop_timer *timer)
+{
+    struct tunnel *t = (struct tunnel *)((char *)timer - offsetof(struct tunnel, pause));
+
+    t->paused = false;
+    if (turn(t))
+        watch_both(t);
 }
 
 static void on_time(struct loop_timer *timer)
 {
     struct tunnel *t = (struct tunnel *)((char *)timer - offsetof(struct tunnel, timer));
 
-    if (!t->moved) {
+    if (!t->moved && !t->paused) { /* to have to wait is not to be idle */
         finish(t, TUNNEL_IDLE);
         return;
     }
@@ -153,6 +193,11 @@ static void on_time(struct loop_timer *timer)
 }
 
 /* ---- starting ---- */
+
+void tunnel_init(struct tunnel *t)
+{
+    *t = (struct tunnel){.a = {.fd = -1, .pipe = {-1, -1}}, .b = {.fd = -1, .pipe = {-1, -1}}};
+}
 
 static int open_side(struct tunnel *t, struct tunnel_side *s, int fd)
 {
@@ -170,7 +215,8 @@ int tunnel_start(struct tunnel *t, struct loop *l, int a, int b)
 
     t->loop = l;
     t->timer.on_time = on_time;
-    t->moved = false;
+    t->pause.on_time = on_pause_over;
+    t->moved = t->paused = false;
     r = open_side(t, &t->a, a);
     q = open_side(t, &t->b, b); /* both, so that both are closed if one cannot be */
     if (r >= 0)

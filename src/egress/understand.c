@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "egress/conn.h"
@@ -100,13 +101,37 @@ static void hold_request(struct conn *c, const struct http_head *head, size_t le
     c->is_http = true;
 }
 
+static size_t skip(struct http_slice s, const char *prefix)
+{
+    size_t n = strlen(prefix);
+
+    return s.len >= n && strncasecmp(s.at, prefix, n) == 0 ? n : 0;
+}
+
+/* The authority of a request's target as it was sent: neither who asks, nor for what. */
+static struct http_slice sent_authority(const struct conn *c)
+{
+    struct http_slice s = {c->in.data, c->in.len};
+    const char *p = memchr(s.at, ' ', s.len);
+    size_t n = p ? (size_t)(p + 1 - s.at) : s.len;
+
+    s = (struct http_slice){s.at + n, s.len - n};
+    n = skip(s, "http://") + skip(s, "https://");
+    s = (struct http_slice){s.at + n, s.len - n};
+    for (n = 0; n < s.len && !memchr(" \r\n/?#", s.at[n], 6);)
+        n++;
+    s.len = n;
+    p = memrchr(s.at, '@', s.len);
+    n = p ? (size_t)(p + 1 - s.at) : 0;
+    return (struct http_slice){s.at + n, s.len - n};
+}
+
 static void refuse_request(struct conn *c, const struct http_fault *f)
 {
-    char text[256];
+    struct http_slice sent = sent_authority(c);
 
     c->via = c->via == VIA_UNKNOWN ? VIA_HTTP : c->via;
-    (void)snprintf(text, sizeof(text), "ClawDen: %s\n", f->reason);
-    conn_say(c, f->status, SOCKS_FAILED, text);
+    conn_refuse_sent(c, f, sent.at, sent.len);
 }
 
 static void take_proxy_request(struct conn *c, const struct http_head *head, size_t len)
@@ -196,6 +221,7 @@ void conn_inner(struct conn *c)
     if (c->in.len == 0 && !c->hello)
         return;
     if (c->hello || c->port == 443 || (unsigned char)c->in.data[0] == TLS_RECORD) {
+        c->via = c->via == VIA_TCP ? VIA_TLS : c->via;
         r = check_hello(c);
         if (r > 0)
             hold_hello(c);
@@ -213,6 +239,18 @@ void conn_inner(struct conn *c)
 }
 
 /* ---- what it wants ---- */
+
+/* With the name that was asked for, if there is one that could be a name. */
+static void refuse_socks(struct conn *c)
+{
+    const struct socks *s = &c->socks;
+    const char *why = s->problem ? s->problem : "it does not begin as SOCKS does";
+    bool has_name = s->greeted && s->n > 5 && s->message[3] == 3 && s->n >= 5u + s->message[4];
+
+    conn_tell_sent(c, why, (const char *)s->message + 5, has_name ? s->message[4] : 0);
+    buf_append(&c->to_client, s->reply, s->reply_len);
+    conn_say_goodbye(c);
+}
 
 static void step_socks(struct conn *c)
 {
@@ -241,8 +279,7 @@ static void step_socks(struct conn *c)
             return;
         case SOCKS_CLOSE:
         case SOCKS_NOT:
-            buf_append(&c->to_client, c->socks.reply, c->socks.reply_len);
-            conn_say_goodbye(c);
+            refuse_socks(c);
             return;
         }
     }
@@ -263,6 +300,7 @@ void conn_step_proxy(struct conn *c)
         take_proxy_request(c, &head, len);
 }
 
+/* To port 80 or 443: what it says is looked at before anything is resolved. */
 void conn_step_caught(struct conn *c)
 {
     static struct http_head head;
@@ -274,16 +312,11 @@ void conn_step_caught(struct conn *c)
         r = check_hello(c);
         if (r > 0)
             hold_hello(c);
-    } else if (c->port == 80) {
+    } else {
         c->via = VIA_HTTP;
         r = read_head(c, &head, &len);
         if (r > 0)
             r = take_plain_request(c, &head, len);
-    } else {
-        c->via = VIA_TCP;
-        buf_append(&c->to_up, c->in.data, c->in.len);
-        buf_clear(&c->in);
-        r = 1;
     }
     if (r > 0)
         conn_decide(c);

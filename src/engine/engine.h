@@ -95,6 +95,8 @@ struct box_spec {
     size_t n_rlimits;
     const char *hostname; /* NULL: the usual one */
     const char *hosts;    /* more lines for /etc/hosts, or NULL */
+    bool network;         /* somebody will serve sockets in its network: it asks its loopback for
+                             names */
     /* ROOT_DIR: changes go to the folder `rw_fd` (which has `upper` and `work` in it), or, for
      * building an image, into the root itself if that is -1. ROOT_HOST: they go nowhere. */
     bool writable_root;

@@ -201,7 +201,10 @@ static int read_network(const struct settings *s, enum setting_id id, const char
     static const struct {
         const char *word;
         enum policy_network network;
-    } words[] = {{"none", NETWORK_NONE}, {"bridge", NETWORK_BRIDGE}, {"host", NETWORK_HOST}};
+    } words[] = {{"none", NETWORK_NONE},
+                 {"bridge", NETWORK_BRIDGE},
+                 {"allowlist", NETWORK_ALLOWLIST},
+                 {"host", NETWORK_HOST}};
     const char *text = json_string_value(s->value[id]);
     size_t len;
 

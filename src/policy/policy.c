@@ -155,9 +155,10 @@ static bool check_tool(const char *tool, struct verdict *v)
 
 static void decide_single(const struct policy *p, struct verdict *v)
 {
-    const char *rule = p->network == NETWORK_BRIDGE ? "docker.network 'bridge'"
-                       : p->network == NETWORK_HOST ? "docker.network 'host'"
-                                                    : "docker.network";
+    const char *rule = p->network == NETWORK_BRIDGE      ? "docker.network 'bridge'"
+                       : p->network == NETWORK_ALLOWLIST ? "docker.network 'allowlist'"
+                       : p->network == NETWORK_HOST      ? "docker.network 'host'"
+                                                         : "docker.network";
 
     verdict_route(v, ROUTE_NETWORK, KEY_NETWORK, rule,
                   "one box does everything, and it has a network");

@@ -18,7 +18,13 @@ struct settings;
 
 enum policy_mode { MODE_OFF, MODE_NON_MAIN, MODE_ALL };
 enum policy_access { ACCESS_NONE, ACCESS_RO, ACCESS_RW };
-enum policy_network { NETWORK_NONE, NETWORK_BRIDGE, NETWORK_HOST, NETWORK_OTHER };
+enum policy_network {
+    NETWORK_NONE,
+    NETWORK_BRIDGE,
+    NETWORK_ALLOWLIST,
+    NETWORK_HOST,
+    NETWORK_OTHER
+};
 
 /* A list of the configuration: its words (lower case, trimmed, not empty) and where it came from.
  */

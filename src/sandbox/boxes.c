@@ -176,6 +176,23 @@ int boxes_save_last(int folder, const struct box_last *l, struct error *err)
     return write_file(folder, "state.json", &text, err);
 }
 
+int boxes_load_rules(int folder, const char *name, struct wish **ret, struct error *err)
+{
+    autoptr(jtext_doc) doc = NULL;
+    int r = read_file(folder, name, &doc, err);
+
+    return r < 0 ? r : wish_read(jtext_root(doc), ret, err);
+}
+
+int boxes_save_rules(int folder, const char *name, const struct wish *w, struct error *err)
+{
+    autobuf text;
+
+    buf_init(&text, LIMIT_BOX_RECORD);
+    wish_write(w, &text);
+    return write_file(folder, name, &text, err);
+}
+
 /* ---- names ---- */
 
 /* The id behind a name, if a folder stands behind it; "" if not. */

@@ -3,9 +3,8 @@
 /*
  * The folders of boxes:
  *
- *   boxes/<id>/  box.json  state.json (last start)  init.sock  lock  log
- *   boxes/tmp-…  a creation under way, or what is left of one
- *   names/<name> -> <id>
+ *   boxes/<id>/  box.json  state.json (last start)  egress.json (changed rules)  init.sock  lock
+ * log boxes/tmp-…  a creation under way, or what is left of one names/<name> -> <id>
  *
  * Whoever changes a box (starts, stops, removes it) holds its lock. Running commands in it takes no
  * lock: the box's socket is the only thing that is needed.
@@ -35,6 +34,12 @@ int boxes_load(const char *id, struct box_record **ret, struct error *err);
 /* -ERR_NOT_FOUND if it was never started. */
 int boxes_load_last(int folder, struct box_last *ret, struct error *err);
 int boxes_save_last(int folder, const struct box_last *l, struct error *err);
+/* Rules that were changed since the box was created, and those that settings gave it last;
+ * -ERR_NOT_FOUND if it has none. */
+#define RULES_NOW        "egress.json"
+#define RULES_CONFIGURED "egress-configured.json"
+int boxes_load_rules(int folder, const char *name, struct wish **ret, struct error *err);
+int boxes_save_rules(int folder, const char *name, const struct wish *w, struct error *err);
 
 /* Calls fn for each id; stops at the first result that is not 0 and returns it. */
 int boxes_each(int (*fn)(void *arg, const char *id), void *arg, struct error *err);

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "egress/client.h"
 #include "engine/tty.h"
 #include "image/image.h"
 #include "sandbox/boxes.h"
@@ -67,6 +68,8 @@ char **exec_environment(const struct box_record *r, char *const *more, const cha
     put(&e, home_entry);
     if (terminal)
         put(&e, (char *)"TERM=xterm");
+    for (size_t i = 0; sandbox_has_network(r) && client_proxy_env[i]; i++)
+        put(&e, (char *)client_proxy_env[i]);
     for (size_t i = 0; r->env && r->env[i]; i++)
         put(&e, r->env[i]);
     for (size_t i = 0; more && more[i]; i++)
@@ -180,8 +183,14 @@ static int run_recorded(const struct box_record *r, struct box *b, struct box_ex
                         const struct sandbox_exec *x, struct run_result *ret, struct error *err)
 {
     struct receipt receipt = {.r = r, .argv = x->argv, .env = x->env};
+    autoclose int use = -1;
     int e = receipt_begin(&receipt, err);
 
+    if (e >= 0) {
+        e = network_use(r, b->init_pid, receipt.call, &use, err);
+        if (e < 0)
+            receipt_end(&receipt, ret);
+    }
     if (e < 0) {
         b->ops->destroy(b);
         return e;

@@ -365,6 +365,7 @@ static int launch(const struct box_record *r, const struct image *image,
                                                .n_rlimits = rlimits_of(r, rlimits),
                                                .hostname = hostname,
                                                .hosts = hosts.data,
+                                               .network = sandbox_has_network(r),
                                                .writable_root = !r->read_only_root,
                                                .rw_fd = rw,
                                                .uid = r->uid,
@@ -408,6 +409,8 @@ int life_begin(const struct box_record *r, struct hold *h, struct error *err)
     h->last = (struct box_last){.started_usec = now_usec()};
     e = launch(r, image, &places, h, err);
     places_close(&places);
+    if (e >= 0)
+        e = network_begin(r, h, h->last.live.init_pid, err);
     if (e >= 0)
         e = boxes_save_last(h->folder, &h->last, err);
     if (e < 0) {
@@ -493,6 +496,7 @@ int sandbox_state(const struct box_record *r, struct box_state *ret, struct erro
         ret->paused = life_is_paused(b->init_pid);
         ret->belts = b->belts;
         memcpy(ret->grades, b->grades, sizeof(ret->grades));
+        memcpy(ret->published, h.last.published, sizeof(ret->published));
         engine_native.destroy(b);
         return 0;
     }

@@ -37,6 +37,18 @@ bool life_only_waits(const struct box_record *r);
 char **exec_environment(const struct box_record *r, char *const *more, const char *home,
                         bool terminal);
 
+/* ---- network.c ---- */
+
+/* Its init runs: sockets for its network, published ports, and all of it to the relay. The lock is
+ * held. */
+int network_begin(const struct box_record *r, struct hold *h, pid_t init, struct error *err);
+/*
+ * A command begins in the running box `init`: *ret_fd is to be closed when it has ended (-1: the
+ * box has no network). A box that the relay does not know any more is brought to it again.
+ */
+int network_use(const struct box_record *r, pid_t init, const char *call, int *ret_fd,
+                struct error *err);
+
 /* ---- keeper.c ---- */
 
 bool keeper_is_needed(const struct box_record *r, const struct box_last *last);

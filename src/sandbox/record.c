@@ -67,6 +67,7 @@ void box_record_free(struct box_record *r)
     free(r->mounts);
     free(r->ulimits);
     free(r->ports);
+    wish_free(r->egress);
     free(r->name);
     free(r->image);
     free(r->workdir);
@@ -156,6 +157,10 @@ static void put_small(struct buf *out, const struct box_record *r)
         buf_puts(out, "}");
     }
     buf_puts(out, "]");
+    if (r->egress) {
+        buf_json_key(out, "egress");
+        wish_write(r->egress, out);
+    }
     buf_json_key(out, "ports");
     buf_puts(out, "[");
     for (size_t i = 0; i < r->n_ports; i++) {
@@ -339,6 +344,8 @@ int record_read(const struct jtext *v, struct box_record **ret, struct error *er
     get_labels(jtext_get(v, "labels"), r);
     get_mounts(jtext_get(v, "mounts"), r);
     get_small(v, r);
+    if (jtext_get(v, "egress") && wish_read(jtext_get(v, "egress"), &r->egress, err) < 0)
+        return -(int)err->code;
     *ret = TAKE_PTR(r);
     return 0;
 }
@@ -366,7 +373,19 @@ void last_write(const struct box_last *l, struct buf *out)
     buf_json_num(out, "exit_code", l->exit_code);
     buf_json_bool(out, "oom_killed", l->oom_killed);
     buf_json_str(out, "problem", l->problem);
-    buf_puts(out, "}\n");
+    buf_json_key(out, "published");
+    for (size_t i = 0; i < LIMIT_PUBLISHED; i++)
+        buf_printf(out, "%s%u", i ? "," : "[", l->published[i]);
+    buf_puts(out, "]}\n");
+}
+
+static void read_published(const struct jtext *list, uint16_t ret[static LIMIT_PUBLISHED])
+{
+    size_t n = 0;
+    int64_t port;
+
+    for (const struct jtext *p = jtext_first(list); p && n < LIMIT_PUBLISHED; p = jtext_next(p))
+        ret[n++] = (uint16_t)(jtext_int(p, &port) && port > 0 && port <= UINT16_MAX ? port : 0);
 }
 
 int last_read(const struct jtext *v, struct box_last *ret, struct error *err)
@@ -392,5 +411,6 @@ int last_read(const struct jtext *v, struct box_last *ret, struct error *err)
     ret->oom_killed = get_bool(v, "oom_killed");
     s = jtext_string(jtext_get(v, "problem"));
     (void)snprintf(ret->problem, sizeof(ret->problem), "%s", s ? s : "");
+    read_published(jtext_get(v, "published"), ret->published);
     return 0;
 }

@@ -13,6 +13,7 @@ struct box_last {
     int exit_code;
     bool oom_killed;
     char problem[256];
+    uint16_t published[LIMIT_PUBLISHED];
 };
 
 void record_write(const struct box_record *r, struct buf *out);

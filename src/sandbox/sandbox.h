@@ -17,9 +17,12 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
+#include "egress/wire.h"
+#include "egress/wish.h"
 #include "engine/engine.h"
 #include "engine/run.h"
 
+struct buf;
 struct error;
 
 struct box_label {
@@ -44,7 +47,7 @@ struct box_ulimit {
     int64_t soft, hard;
 };
 
-/* "127.0.0.1::9222/tcp": recorded; nothing is forwarded yet. */
+/* "127.0.0.1::9222/tcp": a port of the host's loopback that leads to one of the box's. */
 struct box_port {
     char *host_ip;
     uint16_t host_port, port; /* 0: any */
@@ -64,7 +67,9 @@ struct box_record {
     uid_t uid; /* what `user` means; filled at creation */
     gid_t gid;
     char *home;
-    char *network; /* "none", "bridge", or a name */
+    char *network; /* "none", "bridge", "allowlist", or a name, which is as "bridge" */
+    struct wish
+        *egress; /* what it may reach, as it was created; NULL: what the network's name says */
     struct box_label *labels;
     size_t n_labels;
     struct box_mount *mounts;
@@ -93,6 +98,7 @@ struct box_state {
     /* While it runs. */
     enum grade grades[LIMIT_KINDS];
     uint32_t belts;
+    uint16_t published[LIMIT_PUBLISHED]; /* ports of the host's, one for each of the record; 0 */
 };
 
 /*
@@ -151,6 +157,21 @@ int sandbox_exec(const struct box_record *r, const struct sandbox_exec *x, struc
 /* Attached start, as `docker run`: starts the box with the main command on our streams. */
 int sandbox_run(const struct box_record *r, bool interactive, bool terminal, struct run_result *ret,
                 struct error *err);
+
+/* ---- network.c ---- */
+
+bool sandbox_has_network(const struct box_record *r);
+/* What it may reach as things are now; to be freed. */
+int sandbox_rules(const struct box_record *r, struct wish **ret, struct error *err);
+/* From now on these rules: also for what is open, if it runs, and for every later start. */
+int sandbox_set_rules(const struct box_record *r, const struct wish *wish, struct error *err);
+/* The same when settings say something else than they did last; what somebody has changed by hand
+ * stays until then. */
+int sandbox_follow_rules(const struct box_record *r, const struct wish *configured,
+                         struct error *err);
+/* What the relay has counted since the box was started, as a JSON object. -ERR_NOT_FOUND: no relay
+ * has it. */
+int sandbox_traffic(const struct box_record *r, struct buf *ret, struct error *err);
 
 /* The log of the main command of a box that was started detached; -1 and err if there is none. */
 int sandbox_open_log(const struct box_record *r, struct error *err);

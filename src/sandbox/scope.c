@@ -310,8 +310,11 @@ static int use(const struct scope_plan *plan, struct box_record **there, char **
 
     if (r >= 0 && fitness == UNFIT)
         r = sandbox_remove(*there, true, err);
-    else if (r >= 0)
-        r = sandbox_start(*there, err);
+    else if (r >= 0) {
+        r = sandbox_follow_rules(*there, plan->record ? plan->record->egress : NULL, err);
+        if (r >= 0)
+            r = sandbox_start(*there, err);
+    }
     if (r == -ERR_NOT_FOUND)
         return 0;
     if (r < 0)

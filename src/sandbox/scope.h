@@ -17,6 +17,12 @@ struct settings;
 
 #define SCOPE_HOT_USEC (5 * 60 * 1000000ll)
 
+/*
+ * What a box of this network may reach: `allowlist` what egress.allow names, every other one the
+ * public internet as well. NULL for `none`. An error names the entry and its key.
+ */
+int scope_wish(const struct settings *s, const char *network, struct wish **ret, struct error *err);
+
 /* What labels our boxes have in common with OpenClaw's. */
 #define LABEL_SANDBOX "openclaw.sandbox"
 #define LABEL_SESSION "openclaw.sessionKey"

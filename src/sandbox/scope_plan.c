@@ -462,7 +462,7 @@ static void plan_labels(struct scope_plan *p)
     scope_add_label(p->record, LABEL_OURS, "1");
 }
 
-static void plan_rest(const struct scope_request *q, struct scope_plan *p)
+static int plan_rest(const struct scope_request *q, struct scope_plan *p, struct error *err)
 {
     const bool second = q->network && policy_is_dual(q->policy);
     const struct settings *s = q->settings;
@@ -487,13 +487,9 @@ static void plan_rest(const struct scope_request *q, struct scope_plan *p)
                    settings_text(s, SETTING_BACKEND));
     if (s->value[SETTING_GPUS])
         scope_warn(p, "docker.gpus is ignored: a box has no devices");
-    if (strcmp(r->network, "none") != 0)
-        scope_warn(p,
-                   "network '%s': this version has no egress relay, so the box has no network but "
-                   "its own loopback",
-                   r->network);
     plan_user(q, p);
     plan_setup(q, p);
+    return scope_wish(s, r->network, &r->egress, err);
 }
 
 /* As far as the path exists, without links: what is missing is made later, by that name. */
@@ -618,11 +614,11 @@ static int plan_all(const struct scope_request *q, struct scope_plan *p, struct 
     if (r >= 0)
         r = scope_hash(q->settings, p->workspace, p->agent_workspace, vault[0] ? vault : NULL,
                        p->env, p->n_env, p->hash, err);
-    if (r < 0)
-        return r;
-    plan_rest(q, p);
-    plan_labels(p);
-    return 0;
+    if (r >= 0)
+        r = plan_rest(q, p, err);
+    if (r >= 0)
+        plan_labels(p);
+    return r;
 }
 
 int scope_plan_make(const struct scope_request *q, struct scope_plan **ret, struct error *err)

@@ -44,7 +44,7 @@ class World:
             os.chown(self.ws, self.uid, self.uid)
         self.env = {"HOME": self.home, "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8",
                     "CLAWDEN_DATA_DIR": os.path.join(self.top, "data"),
-                    "CLAWDEN_RUNTIME_DIR": os.path.join(self.top, "run"), "CLAWDEN_NO_SPAWNER": "1"}
+                    "CLAWDEN_EGRESS_IDLE": "1", "CLAWDEN_RUNTIME_DIR": os.path.join(self.top, "run"), "CLAWDEN_NO_SPAWNER": "1"}
 
     def close(self):
         ids = self("ps", "-aq", "--no-trunc").stdout.split()
@@ -515,14 +515,24 @@ def _(w):
     need(not os.path.exists(got), "a file of the host came out of the box")
 
 
-@test("networks are names; a box has none, and create, inspect and port say so")
+@test("networks are names; published ports are named by inspect, port and ps while the box runs")
 def _(w):
-    r = w("create", "--name", "n1", "-p", "127.0.0.1::9222", IMAGE, "sleep", "infinity")
-    check(r, 0, ID + "\n", "(.*\n)?clawden: network 'bridge': .*no network.*\nclawden: --publish is recorded; .*\n")
+    r = w("create", "--name", "n1", "-p", "127.0.0.1::9222", "-p", "9223", "-p", "9224/udp", IMAGE, "sleep", "infinity")
+    check(r, 0, ID + "\n", "(.*\n)?clawden: --publish 9223/tcp: on 127.0.0.1 alone.*\nclawden: --publish 9224/udp: .*only TCP.*\n")
     o = json.loads(w("inspect", "n1").stdout)[0]
-    same((o["NetworkSettings"], len(o["Warnings"])), ({"Ports": {}, "Networks": {}}, 2))
-    same(o["HostConfig"]["PortBindings"], {"9222/tcp": [{"HostIp": "127.0.0.1", "HostPort": ""}]})
-    check(w("port", "n1", "9222"), 1, "", ".*nothing is forwarded.*\nError: No public port '9222/tcp' published for n1\n")
+    same((o["NetworkSettings"]["Ports"], o["Warnings"]), ({}, []))
+    same(o["HostConfig"]["PortBindings"]["9222/tcp"], [{"HostIp": "127.0.0.1", "HostPort": ""}])
+    check(w("port", "n1", "9222"), 1, "", "Error: No public port '9222/tcp' published for n1\n")
+    check(w("start", "n1"), 0, "n1\n", "")
+    at = w("port", "n1", "9222").stdout
+    need(re.fullmatch(r"127\.0\.0\.1:\d+\n", at), at)
+    bound = json.loads(w("inspect", "n1").stdout)[0]["NetworkSettings"]["Ports"]
+    same((bound["9222/tcp"], bound["9224/udp"]), ([{"HostIp": "127.0.0.1", "HostPort": at.strip().split(":")[1]}], []))
+    need(f"{at.strip()}->9222/tcp" in w("ps").stdout, w("ps").stdout)
+    check(w("create", "-p", "0.0.0.0:80:80", IMAGE), 125, "", ".*loopback alone.*")
+    r = w("create", "--name", "n2", "--network", "none", "-p", "9222", IMAGE, "sleep", "infinity")
+    check(r, 0, ID + "\n", "(.*\n)?clawden: --publish is recorded; with --network none nothing is forwarded\n")
+    same(len(json.loads(w("inspect", "n2").stdout)[0]["Warnings"]), 1)
     same(w("network", "rm", "bridge").returncode, 1)
     check(w("network", "create", "--driver", "overlay", "x1"), 1, "", ".*overlay.*")
     check(w("network", "create", "x1"), 0)

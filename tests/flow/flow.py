@@ -41,7 +41,7 @@ class World:
             os.mkdir(d)
         self.env = {"HOME": self.home, "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8",
                     "CLAWDEN_DATA_DIR": os.path.join(self.top, "data"),
-                    "CLAWDEN_RUNTIME_DIR": os.path.join(self.top, "run"), "CLAWDEN_NO_SPAWNER": "1"}
+                    "CLAWDEN_EGRESS_IDLE": "1", "CLAWDEN_RUNTIME_DIR": os.path.join(self.top, "run"), "CLAWDEN_NO_SPAWNER": "1"}
 
     def close(self):
         subprocess.run([self.prog("clawden-spawn"), "--stop"], env=self.env, timeout=20)
@@ -282,10 +282,13 @@ def _(w):
     refused(w.call("clawden", "fly"), 2, "fly")
 
 
-@test("--allow-network is refused clearly until there is a relay")
+@test("--allow-network with what is no rule is refused, and the entry is named")
 def _(w):
-    refused(w.run("--allow-network", "--", "echo", "RAN"), 125, "--allow-network", "relay")
-    refused(w.run("--allow-network=example.test", "--", "echo", "RAN"), 125, "--allow-network")
+    for rules in ("", "*", "a..b", "example.test,", "example.test:0", "10.0.0.0/33", "http://example.test", "exa mple.test", "*.*.test"):
+        r = w.run(f"--allow-network={rules}", "--", "echo", "RAN")
+        refused(r, 2, "--allow-network")
+    refused(w.run("--host-ports=0", "--", "echo", "RAN"), 2, "--host-ports")
+    refused(w.run("--allow-network=a.test", "--deny-network=b..c", "--", "echo", "RAN"), 2, "--deny-network")
 
 
 @test("workspaces that must not be one are refused by name")
@@ -431,7 +434,7 @@ def _(w):
 @test("every program has --help that teaches and --version")
 def _(w):
     for name, words in [("clawden-sandbox", ["--timeout", "Examples", "Exit status"]), ("clawden", ["doctor", "audit"]),
-                        ("clawden-spawn", ["--stop"])]:
+                        ("clawden-spawn", ["--stop"]), ("clawden-egress", ["--stop", "--allow-network"])]:
         r = w.call(name, "--help")
         same(r.returncode, 0, name)
         for word in words:

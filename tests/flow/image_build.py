@@ -41,7 +41,7 @@ class World:
         os.mkdir(self.home)
         os.mkdir(self.tmp)
         self.env = {"HOME": self.home, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TMPDIR": self.tmp, "CLAWDEN_DATA_DIR": self.data,
-                    "CLAWDEN_RUNTIME_DIR": os.path.join(self.top, "run"), "CLAWDEN_NO_SPAWNER": "1"}
+                    "CLAWDEN_EGRESS_IDLE": "1", "CLAWDEN_RUNTIME_DIR": os.path.join(self.top, "run"), "CLAWDEN_NO_SPAWNER": "1"}
 
     def close(self):
         pass  # the next test goes on with it

@@ -41,7 +41,7 @@ class World:
             os.chown(self.ws, 1000, 1000)
         self.data = os.path.join(self.top, "data")
         self.env = {"HOME": os.path.join(self.top, "home"), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8",
-                    "CLAWDEN_DATA_DIR": self.data, "CLAWDEN_RUNTIME_DIR": os.path.join(self.top, "run"),
+                    "CLAWDEN_DATA_DIR": self.data, "CLAWDEN_EGRESS_IDLE": "1", "CLAWDEN_RUNTIME_DIR": os.path.join(self.top, "run"),
                     "HOST_SECRET": "do-not-tell"}
         self.spawner = None
         if ARGS.berth:

@@ -61,7 +61,7 @@ class World:
         os.mkdir(os.path.join(self.top, "home"))
         self.data = os.path.join(self.top, "data")
         self.env = {"HOME": os.path.join(self.top, "home"), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8",
-                    "CLAWDEN_DATA_DIR": self.data, "CLAWDEN_RUNTIME_DIR": os.path.join(self.top, "run")}
+                    "CLAWDEN_DATA_DIR": self.data, "CLAWDEN_EGRESS_IDLE": "1", "CLAWDEN_RUNTIME_DIR": os.path.join(self.top, "run")}
         self.spawner = None
         if ARGS.berth:
             self.spawner = Spawner(os.path.join(os.path.abspath(ARGS.bin), "clawden-spawn"), self.env)

@@ -403,7 +403,7 @@ def _(w):
     known = scripts()
     ws = w.folder("ws")
     put(f"{ws}/f", b"old", 0o640)
-    w.env.update(HOME=w.folder("home"), CLAWDEN_DATA_DIR=f"{w.top}/data", CLAWDEN_RUNTIME_DIR=f"{w.top}/run", CLAWDEN_NO_SPAWNER="1")
+    w.env.update(HOME=w.folder("home"), CLAWDEN_DATA_DIR=f"{w.top}/data", CLAWDEN_EGRESS_IDLE="1", CLAWDEN_RUNTIME_DIR=f"{w.top}/run", CLAWDEN_NO_SPAWNER="1")
     r = w.call([docker, "create", "--name", "fs", "-v", f"{ws}:/workspace", "-w", "/workspace", "openclaw-sandbox:bookworm-slim", "sleep", "infinity"])
     same(r.returncode, 0, r.stderr)
     try:

@@ -40,7 +40,7 @@ class World:
         if os.getuid() == 0:
             os.chown(self.ws, 1000, 1000)
         self.env = {"HOME": self.home, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "CLAWDEN_DATA_DIR": self.data,
-                    "CLAWDEN_RUNTIME_DIR": os.path.join(self.top, "run"), "CLAWDEN_NO_SPAWNER": "1",
+                    "CLAWDEN_EGRESS_IDLE": "1", "CLAWDEN_RUNTIME_DIR": os.path.join(self.top, "run"), "CLAWDEN_NO_SPAWNER": "1",
                     "GH_TOKEN": SECRET, "OPENCLAW_GATEWAY_TOKEN": GATEWAY, "HOST_ONLY": "do-not-tell"}
         self.sandbox = {"docker": {"env": {"LANG": "C.UTF-8", "PLAIN": "yes", "GH_TOKEN": "${GH_TOKEN}",
                                            "OPENCLAW_GATEWAY_TOKEN": "${OPENCLAW_GATEWAY_TOKEN}"}}}

@@ -20,6 +20,7 @@ static const struct {
     {"list", sandbox_verb_list, "the boxes of sessions and agents"},
     {"recreate", sandbox_verb_remove, "remove boxes, so that the next call makes them anew"},
     {"rm", sandbox_verb_remove, "the same, by name too"},
+    {"network", sandbox_verb_network, "what a box may reach and has reached; change it at once"},
     {"prune", sandbox_verb_prune, "remove boxes that are idle or old"},
 };
 enum { N_VERBS = sizeof(verbs) / sizeof(*verbs) };

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "cmd/clawden/decision.h"
@@ -73,8 +74,25 @@ struct side {
     struct box_record *box;  /* NULL: there is none yet */
     struct error err;
     bool running;
-    char hash[65]; /* of the box that is there */
+    char hash[65];      /* of the box that is there */
+    struct wish *rules; /* what it reaches: asked of the box, or what it will be; NULL: nothing */
+    bool has_relay;     /* somebody serves its network now */
 };
+
+/* A box that is there has its own rules: somebody may have changed them. */
+static void look_at_network(struct side *s)
+{
+    struct error none;
+    autobuf ignored;
+
+    buf_init(&ignored, WIRE_TEXT);
+    if (s->box && sandbox_has_network(s->box)) {
+        (void)sandbox_rules(s->box, &s->rules, &none);
+        s->has_relay = s->running && sandbox_traffic(s->box, &ignored, &none) >= 0;
+    } else if (!s->box && s->plan->record->egress) {
+        s->rules = wish_copy(s->plan->record->egress);
+    }
+}
 
 static void look(const struct decision *d, bool network, struct side *s)
 {
@@ -90,18 +108,22 @@ static void look(const struct decision *d, bool network, struct side *s)
 
     if (scope_plan_make(&q, &s->plan, &s->err) < 0)
         return;
-    if (sandbox_find(s->plan->name, &s->box, &none) < 0)
+    if (sandbox_find(s->plan->name, &s->box, &none) < 0) {
+        look_at_network(s);
         return;
+    }
     s->running = sandbox_state(s->box, &state, &none) >= 0 && state.running;
     /* The client's own boxes have hashes of the client's, which say nothing here. */
     hash = scope_label(s->box, LABEL_OURS) ? scope_label(s->box, LABEL_HASH) : NULL;
     (void)snprintf(s->hash, sizeof(s->hash), "%s", hash ? hash : "");
+    look_at_network(s);
 }
 
 static void side_done(struct side *s)
 {
     scope_plan_free(s->plan);
     box_record_free(s->box);
+    wish_free(s->rules);
 }
 
 /* ---- JSON ---- */
@@ -138,6 +160,33 @@ static const char *place_name(enum env_place p)
     return p == ENV_BOTH ? "both" : p == ENV_NETWORK_ONLY ? "network" : "nowhere";
 }
 
+static json_t *strings_json(char *const *list, size_t n)
+{
+    json_t *all = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(all, json_string(list[i]));
+    return all;
+}
+
+static json_t *network_json(const struct side *s)
+{
+    const struct box_record *r = s->box ? s->box : s->plan->record;
+    json_t *o = json_object(), *ports = json_array();
+
+    json_object_set_new(o, "name", json_string(r->network ? r->network : "none"));
+    if (s->rules) {
+        json_object_set_new(o, "allow", strings_json(s->rules->allow, s->rules->n_allow));
+        json_object_set_new(o, "deny", strings_json(s->rules->deny, s->rules->n_deny));
+        for (size_t i = 0; i < s->rules->n_host_ports; i++)
+            json_array_append_new(ports, json_integer(s->rules->host_ports[i]));
+        json_object_set(o, "hostPorts", ports);
+        json_object_set_new(o, "relay", json_boolean(s->has_relay));
+    }
+    json_decref(ports);
+    return o;
+}
+
 static json_t *side_json(const struct side *s)
 {
     json_t *o = json_object(), *mounts = json_array(), *env = json_array();
@@ -166,6 +215,7 @@ static json_t *side_json(const struct side *s)
     }
     json_object_set_new(o, "mounts", mounts);
     json_object_set_new(o, "env", env);
+    json_object_set_new(o, "network", network_json(s));
     return o;
 }
 
@@ -278,6 +328,27 @@ static void print_settings(const struct decision *d)
     }
 }
 
+static void print_network(const struct side *s)
+{
+    const struct box_record *r = s->box ? s->box : s->plan->record;
+
+    if (!s->rules) {
+        puts("  reaches                  nothing but its own loopback");
+        return;
+    }
+    printf("  network                  %s%s\n", r->network,
+           s->running && !s->has_relay ? " (no relay has it now: the next command brings it to one)"
+                                       : "");
+    for (size_t i = 0; i < s->rules->n_allow; i++)
+        printf("  reaches                  %s\n", s->rules->allow[i]);
+    if (!s->rules->n_allow && !s->rules->n_host_ports)
+        puts("  reaches                  nothing: egress.allow is empty");
+    for (size_t i = 0; i < s->rules->n_host_ports; i++)
+        printf("  reaches                  host.clawden.internal:%u\n", s->rules->host_ports[i]);
+    for (size_t i = 0; i < s->rules->n_deny; i++)
+        printf("  never reaches            %s\n", s->rules->deny[i]);
+}
+
 static void print_side(const struct side *s, const char *what)
 {
     printf("%s box: %s (%s%s)\n", what, s->plan->name,
@@ -303,6 +374,7 @@ static void print_side(const struct side *s, const char *what)
                e->is_missing ? ", but the variable it names is not set" : "", e->why ? ": " : "",
                e->why ? e->why : "");
     }
+    print_network(s);
 }
 
 static void print_protection(const struct protection *p)

@@ -47,6 +47,9 @@ static json_t *type_json(const struct setting *s)
         return json_pack("{s:[s,s]}", "type", "string", "number");
     case SETTING_LIST:
         return json_pack("{s:s,s:{s:s}}", "type", "array", "items", "type", "string");
+    case SETTING_PORTS:
+        return json_pack("{s:s,s:{s:s,s:I,s:I}}", "type", "array", "items", "type", "integer",
+                         "minimum", (json_int_t)s->min, "maximum", (json_int_t)s->max);
     case SETTING_MAP:
         return json_pack("{s:s,s:{s:s}}", "type", "object", "additionalProperties", "type",
                          "string");
@@ -178,6 +181,9 @@ static const char *kind_text(const struct setting *s, char *text, size_t size)
     case SETTING_LIST:
         return s->merge == MERGE_CONCAT ? "list of strings; an agent's are added"
                                         : "list of strings";
+    case SETTING_PORTS:
+        (void)snprintf(text, size, "list of whole numbers, %.0f to %.0f", s->min, s->max);
+        return text;
     case SETTING_MAP:
         return "object of strings, merged key by key";
     case SETTING_LIMITS:

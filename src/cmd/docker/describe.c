@@ -101,29 +101,44 @@ static bool is_first_of_port(const struct box_record *r, size_t i)
     return true;
 }
 
-static void put_bindings_of(struct buf *b, const struct box_record *r, const struct box_port *same)
+/* `published`: the ports as they are now, or NULL: as they were asked for. */
+static void put_bindings_of(struct buf *b, const struct box_record *r, const struct box_port *same,
+                            const uint16_t *published)
 {
     bool first = true;
 
     buf_puts(b, "[");
     for (size_t i = 0; i < r->n_ports; i++) {
         const struct box_port *p = &r->ports[i];
+        unsigned number = !published ? p->host_port : i < LIMIT_PUBLISHED ? published[i] : 0;
         char port[8] = "";
 
-        if (p->port != same->port || strcmp(p->protocol, same->protocol) != 0)
+        if (p->port != same->port || strcmp(p->protocol, same->protocol) != 0 ||
+            (published && !number))
             continue;
-        if (p->host_port)
-            (void)snprintf(port, sizeof(port), "%u", p->host_port);
+        if (number)
+            (void)snprintf(port, sizeof(port), "%u", number);
         buf_puts(b, first ? "{" : ",{");
         first = false;
-        buf_json_str(b, "HostIp", p->host_ip ? p->host_ip : "");
+        buf_json_str(b, "HostIp",
+                     p->host_ip && p->host_ip[0] ? p->host_ip
+                     : published                 ? "127.0.0.1"
+                                                 : "");
         buf_json_str(b, "HostPort", port);
         buf_puts(b, "}");
     }
     buf_puts(b, "]");
 }
 
-static void put_ports(struct buf *b, const char *key, const struct box_record *r, bool bindings)
+void describe_published(const struct box_port *p, uint16_t port, char *text, size_t size)
+{
+    const char *ip = p->host_ip && p->host_ip[0] ? p->host_ip : "127.0.0.1";
+
+    (void)snprintf(text, size, strchr(ip, ':') ? "[%s]:%u" : "%s:%u", ip, port);
+}
+
+static void put_ports(struct buf *b, const char *key, const struct box_record *r, bool bindings,
+                      const uint16_t *published)
 {
     open_object(b, key);
     for (size_t i = 0; i < r->n_ports; i++) {
@@ -134,7 +149,7 @@ static void put_ports(struct buf *b, const char *key, const struct box_record *r
         (void)snprintf(name, sizeof(name), "%u/%s", r->ports[i].port, r->ports[i].protocol);
         buf_json_key(b, name);
         if (bindings)
-            put_bindings_of(b, r, &r->ports[i]);
+            put_bindings_of(b, r, &r->ports[i], published);
         else
             buf_puts(b, "{}");
     }
@@ -166,7 +181,7 @@ static void put_config(struct buf *b, const struct box_record *r)
     buf_json_str(b, "User", r->user ? r->user : "");
     buf_json_bool(b, "Tty", r->tty);
     buf_json_bool(b, "OpenStdin", r->open_stdin);
-    put_ports(b, "ExposedPorts", r, false);
+    put_ports(b, "ExposedPorts", r, false, NULL);
     show_strings(b, "Env", r->env);
     show_strings(b, "Cmd", r->command ? r->command + r->n_entrypoint : NULL);
     buf_json_str(b, "Image", r->image);
@@ -239,7 +254,7 @@ static void put_host_config(struct buf *b, const struct box_record *r)
     open_object(b, "HostConfig");
     put_binds(b, r);
     buf_json_str(b, "NetworkMode", r->network ? r->network : "none");
-    put_ports(b, "PortBindings", r, true);
+    put_ports(b, "PortBindings", r, true, NULL);
     buf_json_bool(b, "AutoRemove", r->auto_remove);
     buf_json_bool(b, "Privileged", false);
     buf_json_bool(b, "ReadonlyRootfs", r->read_only_root);
@@ -258,28 +273,27 @@ static void put_host_config(struct buf *b, const struct box_record *r)
     buf_puts(b, "}");
 }
 
-static void put_networks(struct buf *b, const struct box_record *r)
+static void put_networks(struct buf *b, const struct box_record *r, const struct box_state *s)
 {
     open_object(b, "NetworkSettings");
-    put_ports(b, "Ports", &(struct box_record){0}, true); /* nothing is forwarded */
+    put_ports(b, "Ports", s->running && sandbox_has_network(r) ? r : &(struct box_record){0}, true,
+              s->published);
     open_object(b, "Networks");
-    buf_puts(b, "}}");
+    open_object(b, r->network ? r->network : "none");
+    buf_json_str(b, "IPAddress", ""); /* it has none but its loopback */
+    buf_json_str(b, "Gateway", "");
+    buf_puts(b, "}}}");
     buf_json_key(b, "Warnings");
-    buf_puts(b, "[");
-    if (r->network && strcmp(r->network, "none") != 0)
-        buf_puts(
-            b, "\"this version has no egress relay: the box has no network but its own loopback\"");
-    if (r->n_ports)
-        buf_printf(b, "%s\"published ports are recorded; nothing is forwarded\"",
-                   r->network && strcmp(r->network, "none") != 0 ? "," : "");
-    buf_puts(b, "]");
+    buf_puts(b, r->n_ports && !sandbox_has_network(r)
+                    ? "[\"published ports are recorded; without a network nothing is forwarded\"]"
+                    : "[]");
 }
 
 static void put_clawden(struct buf *b, const struct box_record *r)
 {
     open_object(b, "ClawDen");
     buf_json_str(b, "Root", r->image_id[0] ? "image" : "host");
-    buf_json_str(b, "Network", "none");
+    buf_json_str(b, "Network", sandbox_has_network(r) ? "egress relay" : "none");
     buf_json_str(b, "Capabilities", "none");
     buf_json_bool(b, "NoNewPrivileges", true);
     buf_json_str(b, "Seccomp", "clawden");
@@ -323,7 +337,7 @@ void describe_box(struct buf *b, const struct box_record *r, const struct box_st
     put_host_config(b, r);
     put_mounts(b, r);
     put_config(b, r);
-    put_networks(b, r);
+    put_networks(b, r, s);
     put_clawden(b, r);
     buf_json_str(b, "ID", r->id); /* the name that some templates use */
     buf_puts(b, "}");

@@ -87,6 +87,9 @@ void show_strings(struct buf *b, const char *key, char *const *list);
 void describe_box(struct buf *b, const struct box_record *r, const struct box_state *s);
 /* "running", "paused", "exited", "created". */
 const char *describe_status(const struct box_state *s);
+/* "127.0.0.1:49153": where a port of the box is offered. */
+struct box_port;
+void describe_published(const struct box_port *p, uint16_t port, char *text, size_t size);
 /* Is this a tmpfs that every box has, not one that was asked for? */
 struct box_mount;
 bool describe_is_scratch(const struct box_mount *m);

@@ -233,6 +233,23 @@ static void put_labels(struct buf *b, const struct box_record *r)
     buf_puts(b, "}");
 }
 
+static void put_ports(struct buf *b, const struct box_record *r, const struct box_state *s)
+{
+    autobuf list;
+
+    buf_init(&list, LIMIT_DOCKER_TEXT);
+    for (size_t i = 0; s->running && i < r->n_ports && i < LIMIT_PUBLISHED; i++) {
+        char at[64];
+
+        if (!s->published[i])
+            continue;
+        describe_published(&r->ports[i], s->published[i], at, sizeof(at));
+        buf_printf(&list, "%s%s->%u/%s", list.len ? ", " : "", at, r->ports[i].port,
+                   r->ports[i].protocol);
+    }
+    buf_json_str(b, "Ports", list.len ? list.data : "");
+}
+
 static void put_mounts(struct buf *b, const struct box_record *r)
 {
     autobuf text;
@@ -261,7 +278,7 @@ static char *make_row(const struct box_record *r, const struct box_state *s, boo
     put_mounts(&b, r);
     buf_json_str(&b, "Names", r->name);
     buf_json_str(&b, "Networks", r->network ? r->network : "none");
-    buf_json_str(&b, "Ports", ""); /* nothing is forwarded */
+    put_ports(&b, r, s);
     (void)say_age(now_usec() - r->created_usec, text, sizeof(text) - 8);
     (void)snprintf(text + strlen(text), 8, " ago");
     buf_json_str(&b, "RunningFor", text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/docker/request.h"
+#include "cmd/docker/rules.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,17 +133,20 @@ static void note_differences(struct request *q)
     const struct box_record *r = q->record;
     char text[512];
 
-    if (strcmp(r->network, "none") != 0) {
-        (void)snprintf(text, sizeof(text),
-                       "network '%s': this version has no egress relay, so the box has no network "
-                       "but its own loopback (--network none says the same without this line)",
-                       r->network);
+    if (r->n_ports && !sandbox_has_network(r))
+        strings_add(&q->notes, "--publish is recorded; with --network none nothing is forwarded");
+    for (size_t i = 0; i < r->n_ports && sandbox_has_network(r); i++) {
+        const struct box_port *p = &r->ports[i];
+
+        if (strcmp(p->protocol, "tcp") == 0 && p->host_ip && p->host_ip[0])
+            continue;
+        (void)snprintf(text, sizeof(text), "--publish %u/%s: %s", p->port, p->protocol,
+                       strcmp(p->protocol, "tcp") == 0 ? "on 127.0.0.1 alone, not on every address"
+                                                       : "recorded; only TCP is forwarded");
         strings_add(&q->notes, text);
     }
-    if (r->n_ports)
-        strings_add(&q->notes, "--publish is recorded; nothing is forwarded in this version");
     if (r->dns)
-        strings_add(&q->notes, "--dns is recorded; a box without network asks nobody");
+        strings_add(&q->notes, "--dns is recorded; names are asked of the host's name servers");
 }
 
 /* What users keep asking for and docker does not give: limits for a box that names none. */
@@ -192,5 +196,5 @@ bool request_finish(struct request *q)
     if (!r->network)
         strings_set(&r->network, "bridge");
     note_differences(q);
-    return set_limits(q);
+    return set_limits(q) && rules_ask(r);
 }

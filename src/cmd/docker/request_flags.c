@@ -11,8 +11,8 @@
 #include "base/limits.h"
 #include "cmd/docker/docker.h"
 #include "cmd/docker/request.h"
-#include "sandbox/values.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/values.h"
 
 enum {
     F_NAME,
@@ -295,6 +295,11 @@ static int add_ulimit(struct request *q, const struct flags *f)
     return 0;
 }
 
+static bool is_loopback(const char *ip)
+{
+    return strncmp(ip, "127.", 4) == 0 || strcmp(ip, "::1") == 0;
+}
+
 static int add_port(struct request *q, const struct flags *f)
 {
     struct box_record *r = q->record;
@@ -307,6 +312,10 @@ static int add_port(struct request *q, const struct flags *f)
         else
             (void)refuse("publish", f->value, err.msg);
         return -1;
+    }
+    if (p.host_ip[0] && !is_loopback(p.host_ip)) {
+        values_port_done(&p);
+        return refuse("publish", f->value, "a box is offered to this machine's loopback alone");
     }
     r->ports = realloc(r->ports, (r->n_ports + 1) * sizeof(*r->ports));
     if (!r->ports)

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "cmd/sandbox/sandbox.h"
+#include "egress/client.h"
 #include "engine/native/belts.h"
 #include "engine/run.h"
 #include "engine/tty.h"
@@ -26,13 +27,25 @@ struct record {
 
 /* ---- audit ---- */
 
+/* Its sockets, and all of it to the relay, before anything runs in it. */
+static int join_network(const struct options *o, struct box *box, struct error *err)
+{
+    return o->egress
+               ? client_join(
+                     &(struct client_box){.id = box->id, .init = box->init_pid, .wish = o->egress},
+                     err)
+               : 0;
+}
+
 static int begin_record(void *arg, struct box *box, struct error *err)
 {
     struct record *rec = arg;
     uint32_t held = 0, seen = 0;
     autobuf f;
 
-    if (rec->o->json && box->ops->settle(box, err) < 0)
+    if ((rec->o->json || rec->o->egress) && box->ops->settle(box, err) < 0)
+        return -(int)err->code;
+    if (join_network(rec->o, box, err) < 0)
         return -(int)err->code;
     if (rec->o->json && belts_read(box->init_pid, &held, &seen) >= 0)
         rec->belts = held | (box->belts & ~seen);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/error.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -25,6 +26,10 @@ enum opt {
     O_DISK,
     O_TMP,
     O_NETWORK,
+    O_DENY,
+    O_HOST_PORTS,
+    O_NET_RATE,
+    O_NET_NEW,
     O_WORKSPACE,
     O_RO,
     O_ROOTFS,
@@ -60,7 +65,13 @@ static const struct row {
     {"disk", O_DISK, "SIZE", "how far the free space of the workspace's disk may fall"},
     {"tmp", O_TMP, "SIZE", "size of /tmp and the other scratch folders together (default 500m)"},
     {"allow-network", O_NETWORK, "[=HOST,...]",
-     "let the command use the network (refused: see --help text)"},
+     "let it reach these hosts (host, host:port, *.suffix, CIDR, public); alone: the public "
+     "internet"},
+    {"deny-network", O_DENY, "HOST,...", "but not these"},
+    {"host-ports", O_HOST_PORTS, "PORT,...",
+     "let it reach these ports of this machine's loopback, as host.clawden.internal"},
+    {"network-rate", O_NET_RATE, "SIZE", "bytes per second it may send and receive (default 100m)"},
+    {"network-new", O_NET_NEW, "N", "connections it may begin per second (default 128)"},
     {"workspace", O_WORKSPACE, "DIR",
      "the folder it works in (default $WORKSPACE, else the current one)"},
     {"ro", O_RO, NULL, "the workspace is read-only"},
@@ -232,6 +243,86 @@ static int set_build_root(struct options *o, const char *value)
     return 0;
 }
 
+/* ---- the network ---- */
+
+static int add_rule(struct options *o, enum wish_list which, const char *entry)
+{
+    int r = 0;
+
+    if (!o->egress)
+        r = wish_new("--allow-network", "--deny-network", "--host-ports", NULL, &o->egress);
+    if (r >= 0)
+        r = wish_add(o->egress, which, entry);
+    if (r < 0)
+        log_error("a rule of the network: %s", strerror(-r));
+    return r < 0 ? -1 : 0;
+}
+
+/* Several at once, separated by commas. An empty list is a slip, and would not mean "nothing". */
+static int add_rules(struct options *o, enum wish_list which, const char *option, const char *list)
+{
+    while (*list) {
+        size_t n = strcspn(list, ",");
+        autofree char *entry = strndup(list, n);
+
+        if (!entry)
+            abort();
+        if (!n)
+            break;
+        if (add_rule(o, which, entry) < 0)
+            return -1;
+        list += n;
+        if (!*list)
+            return 0;
+        list++;
+    }
+    log_error("%s: an empty host; write it like %s=example.com,*.example.org", option, option);
+    return -1;
+}
+
+static int add_host_ports(struct options *o, const char *list)
+{
+    if (!o->egress &&
+        wish_new("--allow-network", "--deny-network", "--host-ports", NULL, &o->egress) < 0)
+        abort();
+    for (;;) {
+        size_t n = strcspn(list, ",");
+        autofree char *entry = strndup(list, n);
+        uint64_t port;
+
+        if (!entry)
+            abort();
+        if (units_parse_count(entry, UINT16_MAX, &port) < 0 ||
+            wish_add_host_port(o->egress, (uint16_t)port) < 0) {
+            log_error("--host-ports '%s': not a port, or too many; write it like "
+                      "--host-ports=11434",
+                      entry);
+            return -1;
+        }
+        if (!list[n])
+            return 0;
+        list += n + 1;
+    }
+}
+
+/* All of them, once they are there. */
+static int check_rules(struct options *o)
+{
+    autoptr(rules) rules = NULL;
+    struct error err;
+
+    if (!o->egress)
+        return 0;
+    if (wish_rules(o->egress, &rules, &err) < 0) {
+        log_error("%s", err.msg);
+        return -1;
+    }
+    o->egress->budgets.bytes_per_sec = o->rate;
+    o->egress->budgets.new_per_sec = o->new_per_sec;
+    o->spec.network = true;
+    return 0;
+}
+
 static int set_limit(struct options *o, enum opt opt, const char *name, const char *value)
 {
     struct box_limits *l = &o->spec.limits;
@@ -274,10 +365,19 @@ static int set_other(struct options *o, enum opt opt, const char *value)
 
     switch ((int)opt) {
     case O_NETWORK:
-        log_error("--allow-network: refused: the egress relay that would carry and filter the "
-                  "traffic is not "
-                  "part of this version, and a box never shares the host's network");
-        return -2;
+        return value ? add_rules(o, WISH_ALLOW, "--allow-network", value)
+                     : add_rule(o, WISH_ALLOW, WISH_PUBLIC);
+    case O_DENY:
+        return add_rules(o, WISH_DENY, "--deny-network", value);
+    case O_HOST_PORTS:
+        return add_host_ports(o, value);
+    case O_NET_RATE:
+        return want_size("network-rate", value, &o->rate);
+    case O_NET_NEW:
+        if (units_parse_count(value, 100000, &n) < 0)
+            return bad("network-new", value, -ERANGE, "write a number from 1 to 100000");
+        o->new_per_sec = (uint32_t)n;
+        return 0;
     case O_WORKSPACE:
         o->workspace = value;
         return 0;
@@ -381,7 +481,7 @@ int options_parse(struct options *o, int argc, char **argv)
     }
     if (optind < argc)
         o->command = argv + optind;
-    return 0;
+    return check_rules(o);
 }
 
 void options_done(struct options *o)
@@ -389,6 +489,7 @@ void options_done(struct options *o)
     for (size_t i = 0; i < o->n_env; i++)
         free(o->env[i]);
     free(o->env);
+    wish_free(o->egress);
     if (o->spec.workspace_fd >= 0)
         (void)close(o->spec.workspace_fd);
     if (o->spec.root_fd >= 0)

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/state.h"
 #include "cmd/sandbox/sandbox.h"
+#include "egress/client.h"
 
 /* May not be the workspace themselves. */
 static const char *const system_dirs[] = {
@@ -170,6 +171,13 @@ static void make_env(struct options *o)
     default_env(o, "LANG", lang && strncmp(lang, "C", 1) == 0 ? lang : "C.UTF-8");
     default_env(o, "TERM", term && term[0] && !strpbrk(term, "/\n") ? term : "dumb");
     default_env(o, "WORKSPACE", box_workspace(o));
+    for (size_t i = 0; o->egress && client_proxy_env[i]; i++) {
+        char name[32];
+
+        (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(client_proxy_env[i], "="),
+                       client_proxy_env[i]);
+        default_env(o, name, client_proxy_env[i] + strlen(name) + 1);
+    }
 }
 
 int prepare(struct options *o, struct error *err)

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/limits.h"
+#include "egress/wish.h"
 #include "engine/engine.h"
 
 struct error;
@@ -24,6 +25,9 @@ struct options {
     bool json;
     int json_fd;
     bool quiet;
+    struct wish *egress; /* what it may reach; NULL: nothing, it has no network */
+    uint64_t rate;       /* of the network: 0 is the standard */
+    uint32_t new_per_sec;
 };
 
 /* Reads the words of one verb. 0, or -1 after a one-line message was written (exit status 2). */

@@ -138,6 +138,7 @@ static int read_text(const char *text, struct box_spec *spec)
 
     spec->hostname = next(&at, end);
     spec->hosts = next(&at, end);
+    spec->network = fittings.network;
     for (uint32_t i = 0; i < fittings.n_places; i++) {
         const struct berth_place *p = &fittings.places[i];
         const char *target = next(&at, end), *source = next(&at, end);

@@ -67,7 +67,8 @@ static int describe(const struct box_spec *spec, struct berth_fittings *f, struc
                                  .limits = spec->limits,
                                  .n_places = (uint32_t)spec->n_places,
                                  .n_rlimits = (uint32_t)spec->n_rlimits,
-                                 .has_hold = spec->hold_fd >= 0};
+                                 .has_hold = spec->hold_fd >= 0,
+                                 .network = spec->network};
     if (spec->n_rlimits)
         memcpy(f->rlimits, spec->rlimits, spec->n_rlimits * sizeof(*spec->rlimits));
     for (size_t i = 0; i < spec->n_places; i++) {

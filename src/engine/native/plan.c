@@ -239,6 +239,8 @@ static void plan_identity(const struct box_spec *spec, struct launch_plan *p, en
              text(p, "127.0.0.1 localhost %s\n::1 localhost\n%s", hostname(spec),
                   spec->hosts ? spec->hosts : ""));
     etc_file(p, stage, "etc/hostname", text(p, "%s\n", hostname(spec)));
+    if (spec->network)
+        etc_file(p, stage, "etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:3\n");
 }
 
 /* The few files of /etc that programs look for; nothing of the host's own users is in them. */

@@ -90,7 +90,7 @@ struct berth_fittings {
     uint32_t uid, gid;
     struct box_limits limits;
     uint64_t text_bytes;
-    uint32_t n_places, n_rlimits, has_hold, has_trees;
+    uint32_t n_places, n_rlimits, has_hold, has_trees, network;
     struct box_rlimit rlimits[LIMIT_RLIMITS];
     struct berth_place places[LIMIT_PLACES];
 };

@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/helper.h"
 #include "base/landlock.h"
 #include "base/state.h"
 #include "engine/native/ids.h"
@@ -30,7 +31,7 @@
 /* Slots serve the common case; anything else is built in place. */
 static bool fits_a_slot(const struct box_spec *spec)
 {
-    return spec->root == ROOT_HOST && spec->uid == 1000 && spec->gid == 1000 &&
+    return !spec->network && spec->root == ROOT_HOST && spec->uid == 1000 && spec->gid == 1000 &&
            spec->workspace_fd >= 0 &&
            getpriority(PRIO_PROCESS, 0) == 0; /* a slot does not have the caller's priority */
 }
@@ -337,71 +338,12 @@ void slot_client_finish(struct native_box *nb)
 
 /* ---- starting one for the next time ---- */
 
-static bool has_user_manager(void)
-{
-    const char *xdg = getenv("XDG_RUNTIME_DIR");
-    char path[LIMIT_PATH];
-
-    if (!xdg || geteuid() == 0)
-        return false;
-    (void)snprintf(path, sizeof(path), "%s/systemd/private", xdg);
-    return access(path, F_OK) == 0 && access("/usr/bin/systemd-run", X_OK) == 0;
-}
-
-/* Beside us, or, for the drop-in in libexec/clawden/bin, in the bin beside libexec. */
-static bool find_program(char *path, size_t size)
-{
-    static const char *const from_here[] = {"clawden-spawn", "../../../bin/clawden-spawn"};
-    ssize_t n = readlink("/proc/self/exe", path, size - 32);
-    char *slash;
-
-    if (n <= 0)
-        return false;
-    path[n] = 0;
-    slash = strrchr(path, '/');
-    for (size_t i = 0; i < sizeof(from_here) / sizeof(*from_here); i++) {
-        (void)snprintf(slash + 1, 32, "%s", from_here[i]);
-        if (access(path, X_OK) == 0)
-            return true;
-    }
-    return false;
-}
-
-/*
- * Under a user manager an ordinary user gets a delegated cgroup only through it: the spawner is
- * then a transient unit, whose end is not the end of the live boxes that came from it. Twice
- * forked, so that it is nobody's child and keeps no terminal.
- */
+/* Under a user manager an ordinary user gets a delegated cgroup only through it. */
 void slot_client_wake(void)
 {
-    char path[LIMIT_PATH], dir[LIMIT_PATH + 32];
-    const char *own = getenv("CLAWDEN_RUNTIME_DIR");
-    pid_t pid;
+    static const char *const keep[] = {"CLAWDEN_RUNTIME_DIR", NULL};
+    char path[LIMIT_PATH];
 
-    if (!find_program(path, sizeof(path)))
-        return;
-    pid = fork();
-    if (pid == 0) {
-        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-        sigset_t none;
-
-        if (fork() != 0)
-            _exit(0);
-        (void)setsid();
-        (void)sigemptyset(&none);
-        (void)sigprocmask(SIG_SETMASK, &none, NULL);
-        for (int i = 0; i < 3; i++)
-            (void)dup2(null, i);
-        fd_close_range(3, ~0u);
-        (void)!chdir("/");
-        (void)snprintf(dir, sizeof(dir), "--setenv=CLAWDEN_RUNTIME_DIR=%s", own ? own : "");
-        if (has_user_manager())
-            (void)execl("/usr/bin/systemd-run", "systemd-run", "--user", "--quiet", "--collect",
-                        "--property=Delegate=yes", "--property=KillMode=process",
-                        own ? dir : "--quiet", "--", path, (char *)NULL);
-        (void)execl(path, "clawden-spawn", (char *)NULL);
-        _exit(127);
-    }
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    if (helper_find("clawden-spawn", path, sizeof(path)))
+        helper_start(path, keep);
 }

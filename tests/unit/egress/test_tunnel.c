@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/test.h"
@@ -154,16 +155,113 @@ static void test_idle(void **state)
     end(&s);
 }
 
-static void test_budget(void **state)
+static uint64_t told_a, told_b, asked;
+
+static bool count_up_to_1000(struct tunnel *t, uint64_t n, bool from_a)
 {
-    struct scene s = {.t.budget = 1000};
+    (void)t;
+    *(from_a ? &told_a : &told_b) += n;
+    return told_a + told_b <= 1000;
+}
+
+static void test_spent(void **state)
+{
+    struct scene s = {.t.spent = count_up_to_1000};
     char data[4096] = {0};
 
     (void)state;
+    told_a = told_b = 0;
     begin(&s);
-    assert_int_equal(write(s.x, data, sizeof(data)), sizeof(data));
+    assert_int_equal(write(s.y, data, 600), 600);
+    assert_int_equal(write(s.x, data, 401), 401);
     assert_int_equal(loop_run(s.l), 0);
     assert_int_equal(s.how, TUNNEL_SPENT);
+    assert_int_equal(told_a, 401);
+    assert_int_equal(told_b, 600);
+    end(&s);
+}
+
+/* Every second time none, else a hundred bytes. */
+static size_t a_hundred(struct tunnel *t)
+{
+    (void)t;
+    return asked++ % 2 ? 100 : 0;
+}
+
+static void test_allowance(void **state)
+{
+    struct scene s = {.t.allowance = a_hundred, .t.idle_usec = 5000};
+    char data[1000] = {0}, got[2000];
+    uint64_t began;
+
+    (void)state;
+    asked = 0;
+    begin(&s);
+    began = loop_now(s.l);
+    assert_int_equal(write(s.x, data, sizeof(data)), sizeof(data));
+    (void)shutdown(s.x, SHUT_WR);
+    (void)shutdown(s.y, SHUT_WR);
+    assert_int_equal(loop_run(s.l), 0);
+    assert_int_equal(s.how, TUNNEL_CLOSED); /* to be made to wait is not to be idle */
+    assert_int_equal(read(s.y, got, sizeof(got)), sizeof(data));
+    /* A pause of 10 ms before each hundred, and one more for either end. */
+    CHECK(loop_now(s.l) - began >= 50000, "%llu us", (unsigned long long)(loop_now(s.l) - began));
+    CHECK(asked >= 20 && asked <= 60, "asked %llu times", (unsigned long long)asked);
+    end(&s);
+}
+
+/* ---- a peer that is gone while the other is slow ---- */
+
+struct slow {
+    struct loop_timer timer;
+    struct scene *s;
+    size_t got;
+    bool over;
+};
+
+static void on_slow(struct loop_timer *t)
+{
+    struct slow *w = (struct slow *)t;
+    static char piece[40000];
+    ssize_t n = read(w->s->x, piece, sizeof(piece));
+
+    w->got += n > 0 ? (size_t)n : 0;
+    w->over = n == 0;
+    if (!w->over)
+        assert_int_equal(loop_set_timer(w->s->l, t, 5000), 0);
+}
+
+static uint64_t cpu_ms(void)
+{
+    return (uint64_t)clock() * 1000 / CLOCKS_PER_SEC;
+}
+
+static void test_slow(void **state)
+{
+    struct scene s = {0};
+    struct slow w = {.timer.on_time = on_slow, .s = &s};
+    static char data[60000];
+    int little = 4096;
+    size_t sent = 0;
+    ssize_t n;
+    uint64_t cpu;
+
+    (void)state;
+    begin(&s);
+    (void)setsockopt(s.t.a.fd, SOL_SOCKET, SO_SNDBUF, &little, sizeof(little));
+    assert_int_equal(shutdown(s.x, SHUT_WR), 0);
+    while ((n = write(s.y, data, sizeof(data))) > 0)
+        sent += (size_t)n;
+    close(s.y); /* it has said all, and hears nothing more */
+    s.y = -1;
+    assert_int_equal(loop_set_timer(s.l, &w.timer, 300000), 0);
+    cpu = cpu_ms();
+    while (!w.over)
+        assert_int_equal(loop_run(s.l), 0);
+    assert_int_equal(w.got, sent);
+    CHECK(cpu_ms() - cpu < 150, "it was waited for with %llu ms of work",
+          (unsigned long long)(cpu_ms() - cpu));
+    assert_int_equal(s.how, TUNNEL_CLOSED);
     end(&s);
 }
 
@@ -186,7 +284,10 @@ int main(void)
     static const struct CMUnitTest claims[] = {
         CLAIM("megabytes arrive whole both ways, and nothing is left open", test_both_ways),
         CLAIM("a tunnel in which nothing moves ends", test_idle),
-        CLAIM("a budget that is used up ends it", test_budget),
+        CLAIM("each read is told as it happens, and a budget that is used up ends it", test_spent),
+        CLAIM("it reads no more than it is allowed, and asks again", test_allowance),
+        CLAIM("a peer that is gone is neither lost to a slow one nor waited for with work",
+              test_slow),
         CLAIM("peers that are gone end it", test_gone),
     };
 
