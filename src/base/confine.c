@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
@@ -33,6 +34,16 @@
 #error "which architecture is this?"
 #endif
 #define MAX_CALLS 200u /* a jump goes over 255 at most */
+
+int confine_privileges(struct error *err)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+    if (syscall(SYS_capset, &head, none) < 0)
+        return error_sys(err, -errno, "give up capabilities");
+    return 0;
+}
 
 static uint64_t write_access(int abi)
 {

@@ -7,6 +7,9 @@
 
 struct error;
 
+/* No capability is left, whoever we are: root without any is the owner of his files. */
+int confine_privileges(struct error *err);
+
 /* What Landlock may be asked for (a kernel's own version says how much of it there is). */
 enum confine_access {
     CONFINE_READ = 1,

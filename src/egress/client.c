@@ -75,13 +75,14 @@ static int connect_or_start(struct error *err)
                                        "CLAWDEN_EGRESS_IDLE", "HOME", NULL};
     const struct timespec millisecond = {.tv_nsec = 1000000};
     char path[LIMIT_PATH];
-    struct error none;
-    int fd = connect_once(&none);
+    struct error why;
+    int fd = connect_once(&why);
 
     if (fd >= 0)
         return fd;
+    *err = why;
     if (fd != -ERR_NOT_FOUND)
-        return connect_once(err);
+        return fd;
     if (!helper_find("clawden-egress", path, sizeof(path)))
         return error_set(err, ERR_UNSUPPORTED,
                          "clawden-egress is not installed beside this program: without it a box "
@@ -89,12 +90,13 @@ static int connect_or_start(struct error *err)
     helper_start(path, keep);
     for (int i = 0; fd == -ERR_NOT_FOUND && i < START_TRIES; i++) {
         (void)nanosleep(&millisecond, NULL);
-        fd = connect_once(&none);
+        fd = connect_once(&why);
     }
     if (fd == -ERR_NOT_FOUND)
         return error_set(err, ERR_TIMEOUT,
                          "clawden-egress did not start; run '%s' by hand to see why", path);
-    return fd < 0 ? connect_once(err) : fd;
+    *err = fd < 0 ? why : (struct error){0};
+    return fd;
 }
 
 /* ---- what goes along ---- */
@@ -160,7 +162,7 @@ static int take_reply(int fd, struct buf *ret, struct error *err)
                          "clawden-egress does not answer: end it with 'clawden-egress --stop'");
     n = fd_recv(fd, data, sizeof(data), NULL, 0);
     if (n < (ssize_t)sizeof(head))
-        return error_set(err, ERR_SYS, "clawden-egress ended before it answered");
+        return error_set(err, ERR_NOT_FOUND, "clawden-egress ended before it answered");
     memcpy(&head, data, sizeof(head));
     n -= (ssize_t)sizeof(head);
     if (head.code) {

@@ -306,7 +306,7 @@ static int read_answers(int fd, uint32_t last)
     }
 }
 
-int redirect_tcp(uint16_t port)
+static int set_rules(uint16_t port, bool replace)
 {
     autoclose int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
     struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
@@ -317,9 +317,9 @@ int redirect_tcp(uint16_t port)
         return -errno;
     begin(&b, NFNL_MSG_BATCH_BEGIN, 0, AF_UNSPEC, NFNL_SUBSYS_NFTABLES);
     end(&b);
-    table(&b, NFT_MSG_NEWTABLE, NLM_F_CREATE); /* so that there is one to remove */
-    table(&b, NFT_MSG_DELTABLE, 0);
-    table(&b, NFT_MSG_NEWTABLE, NLM_F_CREATE);
+    if (replace)
+        table(&b, NFT_MSG_DELTABLE, 0);
+    table(&b, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_EXCL);
     chain(&b);
     rules(&b, port);
     last = b.n - 1;
@@ -331,4 +331,12 @@ int redirect_tcp(uint16_t port)
     if (sendto(fd, b.data, b.len, 0, (struct sockaddr *)&kernel, sizeof(kernel)) < 0)
         return -errno;
     return read_answers(fd, last);
+}
+
+/* The kernel takes ten milliseconds to let go of something that was removed: only if it has to. */
+int redirect_tcp(uint16_t port)
+{
+    int r = set_rules(port, false);
+
+    return r == -EEXIST ? set_rules(port, true) : r;
 }

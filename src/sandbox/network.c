@@ -20,6 +20,13 @@
 
 #define BACKLOG 128
 
+/* What was only looked at turns out to be what went wrong. */
+static int give(struct error *err, const struct error *why)
+{
+    *err = *why;
+    return -(int)why->code;
+}
+
 bool sandbox_has_network(const struct box_record *r)
 {
     return r->network && strcmp(r->network, "none") != 0;
@@ -44,12 +51,12 @@ static int rules_of_name(const struct box_record *r, struct wish **ret, struct e
 static int load_rules(const struct box_record *r, int folder, const char *name, struct wish **ret,
                       struct error *err)
 {
-    struct error none;
+    struct error why;
 
-    if (boxes_load_rules(folder, name, ret, &none) >= 0)
+    if (boxes_load_rules(folder, name, ret, &why) >= 0)
         return 0;
-    if (none.code != ERR_NOT_FOUND)
-        return boxes_load_rules(folder, name, ret, err);
+    if (why.code != ERR_NOT_FOUND)
+        return give(err, &why);
     if (!r->egress)
         return rules_of_name(r, ret, err);
     *ret = wish_copy(r->egress);
@@ -78,7 +85,7 @@ static int apply(const struct box_record *r, const struct hold *h, const struct 
                  struct error *err)
 {
     autoptr(rules) rules = NULL;
-    struct error none;
+    struct error why;
     int e = wish_rules(wish, &rules, err); /* what cannot be understood is not kept */
 
     if (e >= 0)
@@ -86,9 +93,7 @@ static int apply(const struct box_record *r, const struct hold *h, const struct 
     if (e < 0)
         return e;
     /* One that no relay has gets them by the next start, or the next command. */
-    return client_change(r->id, wish, &none) >= 0 || none.code == ERR_NOT_FOUND
-               ? 0
-               : client_change(r->id, wish, err);
+    return client_change(r->id, wish, &why) >= 0 || why.code == ERR_NOT_FOUND ? 0 : give(err, &why);
 }
 
 int sandbox_set_rules(const struct box_record *r, const struct wish *wish, struct error *err)
@@ -207,17 +212,17 @@ int network_use(const struct box_record *r, pid_t init, const char *call, int *r
                 struct error *err)
 {
     autohold locked = HOLD_EMPTY;
-    struct error none;
+    struct error why;
     int e;
 
     *ret_fd = -1;
-    if (!sandbox_has_network(r) || client_use(r->id, call, ret_fd, &none) >= 0)
+    if (!sandbox_has_network(r) || client_use(r->id, call, ret_fd, &why) >= 0)
         return 0;
-    if (none.code != ERR_NOT_FOUND)
-        return client_use(r->id, call, ret_fd, err);
+    if (why.code != ERR_NOT_FOUND)
+        return give(err, &why);
     e = hold_open(r, true, &locked,
                   err); /* one after the other: whoever is second finds it there */
-    if (e < 0 || client_use(r->id, call, ret_fd, &none) >= 0)
+    if (e < 0 || client_use(r->id, call, ret_fd, &why) >= 0)
         return e;
     e = network_begin(r, &locked, init, err);
     return e < 0 ? e : client_use(r->id, call, ret_fd, err);

@@ -36,6 +36,8 @@
 #include "base/path.h"
 #include "base/state.h"
 #include "cmd/clawden/clawden.h"
+#include "egress/net.h"
+#include "egress/redirect.h"
 #include "engine/native/cgroup.h"
 #include "engine/native/ids.h"
 #include "engine/native/seccomp.h"
@@ -295,6 +297,21 @@ static void check_box(struct finding *f)
     (void)rmdir(dir);
 }
 
+static int try_redirect(void)
+{
+    int r = unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0 ? -errno : redirect_tcp(NET_CAUGHT_PORT);
+
+    return -r;
+}
+
+static void check_redirect(struct finding *f)
+{
+    int r = in_child(try_redirect);
+
+    f->fix = "load the kernel's modules for it: modprobe -a nf_tables nft_redir nft_chain_nat";
+    say(f, r == 0, r ? "redirect connections: %s" : "%s", r ? strerror(r) : "works");
+}
+
 static const struct check checks[] = {
     {"user namespaces", NEEDED, check_user_ns, "no box can be made"},
     {"mount API", NEEDED, check_mounts, "no box can be made"},
@@ -309,6 +326,10 @@ static const struct check checks[] = {
      "memory, cpu and pids limits are supervised (every 20 ms), not kept by the kernel; "
      "multi-tenant mode denies"},
     {"process tree", WANTED, check_watch, "limits without a cgroup are refused"},
+    {"network of boxes", WANTED, check_redirect,
+     "programs that know no proxy reach only the ports that rules name, and what the kernel "
+     "refuses "
+     "itself is in no record"},
     {"audit record", NEEDED, check_audit, "no run is allowed that cannot be recorded"},
     {"a box", NEEDED, check_box, "nothing can be run"},
 };

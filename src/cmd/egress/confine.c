@@ -76,7 +76,9 @@ int confine(const struct service *s, struct error *err)
 {
     const struct confine_place places[] = {{s->audit.dir, CONFINE_READ | CONFINE_WRITE},
                                            {s->dir, CONFINE_WRITE}};
-    int r = confine_files(places, 2, true, err);
+    int r = confine_privileges(err);
 
+    if (r >= 0)
+        r = confine_files(places, 2, true, err);
     return r < 0 ? r : confine_calls(calls, sizeof(calls) / sizeof(*calls), err);
 }

@@ -279,6 +279,7 @@ struct scene {
     int (*box)(void);   /* its script */
     int (*guest)(void); /* a script on the host; then it is this that ends it */
     bool net;           /* the box has a network of its own */
+    bool no_ipv6;       /* its resolver is asked by IPv4 alone */
     uint16_t ports[MAX_PORTS];
     size_t n_ports, n_spares, n_published;
     struct relay_publish published[2];
@@ -286,16 +287,18 @@ struct scene {
     uint64_t udp_usec;
     void (*on_joined)(struct relay_box *b);
     void (*on_event)(struct relay *r, const struct relay_event *e);
-    bool lacks; /* this host cannot do that */
 };
 
 static uint16_t proxy_port, dns_port; /* for the script */
 
-static inline int dns_socket(bool net)
+static inline int dns_socket(const struct scene *s)
 {
-    int fd = bind_at(net ? "::" : "127.0.0.1", net ? 53 : 0, SOCK_DGRAM), on = 1;
+    const char *ip = !s->net ? "127.0.0.1" : s->no_ipv6 ? "0.0.0.0" : "::";
+    int fd = bind_at(ip, s->net ? 53 : 0, SOCK_DGRAM), on = 1;
 
-    if (net)
+    if (s->net && s->no_ipv6)
+        (void)setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
+    else if (s->net)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
     return fd;
 }
@@ -305,7 +308,7 @@ static inline size_t make_sockets(const struct scene *s, int *fds)
     size_t n = F_PORTS;
 
     fds[F_PROXY] = bind_at("127.0.0.1", 0, SOCK_STREAM);
-    fds[F_DNS] = dns_socket(s->net);
+    fds[F_DNS] = dns_socket(s);
     fds[F_DNS_TCP] = bind_at("127.0.0.1", s->net ? 53 : 0, SOCK_STREAM);
     fds[F_CAUGHT] = bind_at("127.0.0.1", s->net ? 15001 : 0, SOCK_STREAM);
     fds[F_CAUGHT6] = bind_at("::1", s->net ? 15001 : 0, SOCK_STREAM);
@@ -370,6 +373,12 @@ static inline struct rules *scene_rules(void)
     return rules;
 }
 
+static inline void close_counters(const int *fds)
+{
+    (void)close(fds[F_SNMP]);
+    (void)close(fds[F_SNMP6]);
+}
+
 static inline void scene_join(const struct scene *s, struct relay *r, pid_t life, const int *fds)
 {
     struct relay_join join = RELAY_JOIN_INIT;
@@ -385,7 +394,10 @@ static inline void scene_join(const struct scene *s, struct relay *r, pid_t life
     join.dns = fds[F_DNS];
     join.dns_tcp = fds[F_DNS_TCP];
     memcpy(join.caught, fds + F_CAUGHT, sizeof(join.caught));
-    memcpy(join.counters, fds + F_SNMP, sizeof(join.counters));
+    if (s->net) /* else they count what others do */
+        memcpy(join.counters, fds + F_SNMP, sizeof(join.counters));
+    else
+        close_counters(fds);
     join.ports = fds + F_PORTS;
     join.port_numbers = s->ports;
     join.n_ports = s->n_ports;
@@ -430,7 +442,6 @@ static inline bool play(struct scene *s)
     }
     assert_int_equal(loop_new(&r.loop), 0);
     CHECK_OK(resolver_new(r.loop, &nobody, 1, &r.resolver, &err), err);
-    assert_int_equal(write(pair[0], "g", 1), 1);
     if (s->guest) {
         guest = fork();
         assert_true(guest >= 0);
@@ -443,6 +454,7 @@ static inline bool play(struct scene *s)
     scene_join(s, &r, guest > 0 ? guest : box, fds);
     if (s->on_joined)
         s->on_joined(r.boxes);
+    assert_int_equal(write(pair[0], "g", 1), 1);
     assert_int_equal(loop_run(r.loop), 0);
     assert_null(r.boxes);
     if (guest > 0) {
@@ -532,12 +544,13 @@ static inline void print_told(void)
                       (unsigned long long)told[i].bytes_out, (unsigned long long)told[i].bytes_in);
 }
 
-#define CHECK_TOLD(kind, target, reason)                                      \
-    ({                                                                        \
-        const struct told *t_ = find_told(kind, target, reason);              \
-                                                                              \
-        if (!t_)                                                              \
-            print_told();                                                     \
-        CHECK(t_, "no event: %s %s %s", #kind, target ? target : "", reason); \
-        t_;                                                                   \
-    })
+/* There must be one. */
+static inline const struct told *check_told(enum kind kind, const char *target, const char *reason)
+{
+    const struct told *t = find_told(kind, target, reason);
+
+    if (!t)
+        print_told();
+    CHECK(t, "no event: %d %s %s", (int)kind, target, reason);
+    return t;
+}

@@ -239,15 +239,15 @@ static void test_reuse(void **state)
     (void)state;
     if (!run(&s))
         return;
-    t = CHECK_TOLD(BEGUN, "127.0.0.1:8080", "");
+    t = check_told(BEGUN, "127.0.0.1:8080", "");
     assert_string_equal(t->via, "published");
     assert_string_equal(t->calls, "");
-    t = CHECK_TOLD(ENDED, "127.0.0.1:8080", "");
+    t = check_told(ENDED, "127.0.0.1:8080", "");
     assert_int_equal(t->bytes_in, 6); /* into the box */
     assert_int_equal(t->bytes_out, 5);
     assert_true(count_told(BEGUN, "", &times) >= 11);
     assert_int_equal(count_told(BEGUN, "", &times), count_told(ENDED, "", &times));
-    (void)CHECK_TOLD(DENIED, "127.0.0.1:8080", "too many connections to published ports");
+    (void)check_told(DENIED, "127.0.0.1:8080", "too many connections to published ports");
     assert_null(find_told(BEGUN, "127.0.0.1:8081", ""));
 }
 
@@ -351,9 +351,9 @@ static void test_budget(void **state)
     (void)state;
     if (!run(&s))
         return;
-    t = CHECK_TOLD(ENDED, "127.0.0.1:8080", "the budget of 10000 bytes for box b0 is used up");
+    t = check_told(ENDED, "127.0.0.1:8080", "the budget of 10000 bytes for box b0 is used up");
     assert_string_equal(t->setting, BUDGETS_KEY);
-    t = CHECK_TOLD(DENIED, "127.0.0.1:8080", "the budget of 10000 bytes for box b0 is used up");
+    t = check_told(DENIED, "127.0.0.1:8080", "the budget of 10000 bytes for box b0 is used up");
     assert_string_equal(t->setting, BUDGETS_KEY);
 }
 

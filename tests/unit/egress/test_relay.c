@@ -151,19 +151,19 @@ static void test_proxy(void **state)
     run(&s);
     assert_int_equal(count_told(BEGUN, "", &times), 3);
     assert_int_equal(count_told(ENDED, "", &times), 3);
-    assert_true(CHECK_TOLD(ENDED, here, "")->bytes_in > 50);
-    assert_string_equal(CHECK_TOLD(BEGUN, here, "")->address, "127.0.0.1");
-    (void)CHECK_TOLD(DENIED, "evil.test:443", "no entry of network.allow");
-    (void)CHECK_TOLD(DENIED, "169.254.169.254:80", "");
-    (void)CHECK_TOLD(DENIED, "allowed.test:22", "");
+    assert_true(check_told(ENDED, here, "")->bytes_in > 50);
+    assert_string_equal(check_told(BEGUN, here, "")->address, "127.0.0.1");
+    (void)check_told(DENIED, "evil.test:443", "no entry of network.allow");
+    (void)check_told(DENIED, "169.254.169.254:80", "");
+    (void)check_told(DENIED, "allowed.test:22", "");
     /* What was no request is told as well, with nothing of it as it came but its letters. */
-    (void)CHECK_TOLD(DENIED, "2130706433:80", "");
-    (void)CHECK_TOLD(DENIED, "ev?il.test:443", "");
-    (void)CHECK_TOLD(DENIED, "evil.test", "");
-    (void)CHECK_TOLD(DENIED, "allowed.test", "");
-    (void)CHECK_TOLD(DENIED, "(none)", "this is a proxy");
-    (void)CHECK_TOLD(DENIED, "(none)", "SOCKS4");
-    (void)CHECK_TOLD(DENIED, "no?name", "not a host");
+    (void)check_told(DENIED, "2130706433:80", "");
+    (void)check_told(DENIED, "ev?il.test:443", "");
+    (void)check_told(DENIED, "evil.test", "");
+    (void)check_told(DENIED, "allowed.test", "");
+    (void)check_told(DENIED, "(none)", "this is a proxy");
+    (void)check_told(DENIED, "(none)", "SOCKS4");
+    (void)check_told(DENIED, "no?name", "not a host");
     for (size_t i = 0; i < n_told; i++)
         assert_true(strlen(told[i].target) <= 100 && !strstr(told[i].target, "pw"));
     assert_int_equal(count_told(DENIED, "", &times), 14);
@@ -188,10 +188,10 @@ static void test_bytes(void **state)
 
     (void)state;
     run(&s);
-    t = CHECK_TOLD(ENDED, here, "the budget of 100000 bytes for box b0 is used up");
+    t = check_told(ENDED, here, "the budget of 100000 bytes for box b0 is used up");
     assert_string_equal(t->setting, BUDGETS_KEY);
     assert_true(t->bytes_in + t->bytes_out == 100001);
-    t = CHECK_TOLD(DENIED, "(any)", "the budget of 100000 bytes for box b0 is used up");
+    t = check_told(DENIED, "(any)", "the budget of 100000 bytes for box b0 is used up");
     assert_string_equal(t->setting, BUDGETS_KEY);
 }
 
@@ -222,7 +222,7 @@ static void test_request_bytes(void **state)
 
     (void)state;
     run(&s);
-    t = CHECK_TOLD(ENDED, here, "the budget of 50000 bytes");
+    t = check_told(ENDED, here, "the budget of 50000 bytes");
     assert_true(t->bytes_in + t->bytes_out >= 50000 && t->bytes_in + t->bytes_out < 120000);
 }
 
@@ -272,10 +272,10 @@ static void test_host_bytes(void **state)
 
     (void)state;
     run(&s);
-    (void)CHECK_TOLD(ENDED, here,
+    (void)check_told(ENDED, here,
                      "the budget of 100000 bytes for host " HOST_NAME_HERE " is used up");
-    assert_string_equal(CHECK_TOLD(ENDED, there, "")->reason, "");
-    (void)CHECK_TOLD(DENIED, here, "the budget of 100000 bytes for host");
+    assert_string_equal(check_told(ENDED, there, "")->reason, "");
+    (void)check_told(DENIED, here, "the budget of 100000 bytes for host");
 }
 
 static int hold_three(void)
@@ -304,7 +304,29 @@ static void test_host_conns(void **state)
     (void)state;
     run(&s);
     assert_string_equal(
-        CHECK_TOLD(DENIED, here, "too many connections to " HOST_NAME_HERE)->setting, BUDGETS_KEY);
+        check_told(DENIED, here, "too many connections to " HOST_NAME_HERE)->setting, BUDGETS_KEY);
+}
+
+static int hold_two(void)
+{
+    char answer[1024];
+    int fd = open_tunnel(connect_, answer, sizeof(answer));
+
+    EXPECT(strstr(answer, " 200 "), "one: %s", answer);
+    close(open_tunnel(connect_other, answer, sizeof(answer)));
+    EXPECT(answer[0] == 0, "two: %s", answer);
+    close(fd);
+    return bad;
+}
+
+static void test_conns(void **state)
+{
+    struct scene s = {.box = hold_two, .budgets = {.conns = 1}};
+
+    (void)state;
+    run(&s);
+    assert_string_equal(check_told(DENIED, "(any)", "too many connections at once")->setting,
+                        BUDGETS_KEY);
 }
 
 /* ---- the rate ---- */
@@ -402,10 +424,10 @@ static void test_calls(void **state)
     (void)state;
     run(&s);
     assert_int_equal(while_open, 2000); /* they count while it runs */
-    assert_string_equal(CHECK_TOLD(BEGUN, here, "")->calls, "second,first");
-    assert_string_equal(CHECK_TOLD(DENIED, "evil.test:1", "")->calls, "second,first");
-    assert_string_equal(CHECK_TOLD(DENIED, "evil.test:2", "")->calls, "second");
-    assert_string_equal(CHECK_TOLD(ENDED, here, "")->calls, "second,first");
+    assert_string_equal(check_told(BEGUN, here, "")->calls, "second,first");
+    assert_string_equal(check_told(DENIED, "evil.test:1", "")->calls, "second,first");
+    assert_string_equal(check_told(DENIED, "evil.test:2", "")->calls, "second");
+    assert_string_equal(check_told(ENDED, here, "")->calls, "second,first");
     assert_int_equal(calls[0].bytes_out, 1000);
     assert_int_equal(calls[0].bytes_in, 1000);
     assert_int_equal(calls[1].bytes_out, 1500);
@@ -429,7 +451,7 @@ static void test_call_bytes(void **state)
 
     (void)state;
     run(&s);
-    (void)CHECK_TOLD(ENDED, here, "the budget of 100000 bytes for call second is used up");
+    (void)check_told(ENDED, here, "the budget of 100000 bytes for call second is used up");
 }
 
 /* ---- too many ---- */
@@ -510,7 +532,7 @@ static void test_change(void **state)
 
     (void)state;
     run(&s);
-    (void)CHECK_TOLD(ENDED, here, "the rules have changed");
+    (void)check_told(ENDED, here, "the rules have changed");
 }
 
 int main(void)
@@ -522,6 +544,7 @@ int main(void)
         CLAIM("it counts what a request carries", test_request_bytes),
         CLAIM("a host has a budget and a receipt of its own", test_host_bytes),
         CLAIM("a host has so many connections at once", test_host_conns),
+        CLAIM("and so has a box", test_conns),
         CLAIM("bytes come no faster than the rate", test_rate),
         CLAIM("a call has what happened while it was active", test_calls),
         CLAIM("a call has a budget", test_call_bytes),
