@@ -91,17 +91,13 @@ size_t names_answer(struct relay_box *b, const uint8_t *msg, size_t len, bool tc
 
 /* ---- datagrams ---- */
 
-#ifndef IPV6_FREEBIND
-#define IPV6_FREEBIND 78 /* since Linux 4.15; not in every libc */
-#endif
-
-/* An address that is only routed to the box, and not its own, is sent from with this alone. */
+/* An address that is only routed to the box, and not its own, is sent from with this alone; it is
+ * one mark for both families. */
 void names_prepare(int fd)
 {
     int on = 1;
 
     (void)setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &on, sizeof(on));
-    (void)setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on));
 }
 
 /* Room for what says which address was asked, of either family. */

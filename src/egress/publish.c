@@ -88,16 +88,10 @@ static struct relay_spare *find_spare(struct relay_box *b)
 static void free_spare(struct relay_spare *s)
 {
     struct sockaddr nobody = {.sa_family = AF_UNSPEC};
-    socklen_t n = sizeof(int);
-    int e;
 
     s->busy = false;
-    if (connect(s->fd, &nobody, sizeof(nobody)) < 0) {
+    if (connect(s->fd, &nobody, sizeof(nobody)) < 0)
         close_fd(&s->fd);
-        return;
-    }
-    (void)getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &e,
-                     &n); /* of the last connection: not the next's */
 }
 
 static bool is_heard(const struct relay_spare *s)

@@ -36,6 +36,7 @@ static const uint16_t calls[] = {
     SYS_clock_gettime,
     SYS_getrandom,
     SYS_pread64,
+    SYS_ioctl,
     /* records */
     SYS_openat,
     SYS_fstat,

@@ -25,6 +25,7 @@
 
 #include "base/fd.h"
 #include "egress/relay.h"
+#include "egress/resolver_internal.h"
 #include "tests/test.h"
 
 #define HOST_NAME_HERE "host.clawden.internal"
@@ -280,6 +281,7 @@ struct scene {
     int (*guest)(void); /* a script on the host; then it is this that ends it */
     bool net;           /* the box has a network of its own */
     bool no_ipv6;       /* its resolver is asked by IPv4 alone */
+    bool slow_names;    /* names of the outside are found in half a second, to be none */
     uint16_t ports[MAX_PORTS];
     size_t n_ports, n_spares, n_published;
     struct relay_publish published[2];
@@ -421,7 +423,11 @@ static inline void check_exit(pid_t pid)
 /* Runs it to its end; false if this host cannot. */
 static inline bool play(struct scene *s)
 {
-    struct resolver_server nobody = {.address = address_v4(INADDR_LOOPBACK), .port = 1};
+    const struct resolver_times times = {
+        .try_usec = 500000, .grace_usec = 500000, .total_usec = 500000, .second_usec = 1000000};
+    autoclose int silent = bind_at("127.0.0.1", 0, SOCK_DGRAM);
+    struct resolver_server nobody = {.address = address_v4(INADDR_LOOPBACK),
+                                     .port = s->slow_names ? port_of(silent) : 1};
     struct relay r = {.on_event = s->on_event, .on_gone = on_scene_gone, .udp_usec = s->udp_usec};
     int fds[F_PORTS + MAX_PORTS + MAX_SPARES], pair[2];
     pid_t box, guest = -1;
@@ -441,7 +447,7 @@ static inline bool play(struct scene *s)
         return !host_lacks("networks of one's own");
     }
     assert_int_equal(loop_new(&r.loop), 0);
-    CHECK_OK(resolver_new(r.loop, &nobody, 1, &r.resolver, &err), err);
+    CHECK_OK(resolver_new_timed(r.loop, &nobody, 1, &times, &r.resolver, &err), err);
     if (s->guest) {
         guest = fork();
         assert_true(guest >= 0);

@@ -111,6 +111,16 @@ static void check_echo(const char *after)
     close_fd(&fd);
 }
 
+/* The first one to come after a reset gets in: nothing of that is left on the spare. */
+static void check_first(void)
+{
+    char answer[64];
+
+    (void)usleep(200000);
+    (void)talk("127.0.0.1", door, "Ehello", 6, answer, sizeof(answer), "hello");
+    EXPECT(strcmp(answer, "hello") == 0, "the first one after a reset: '%s'", answer);
+}
+
 static void check_half(void)
 {
     char answer[64];
@@ -161,6 +171,7 @@ static int visit(void)
 
     fd = enter("Ehello", answer, sizeof(answer));
     reset(fd);
+    check_first();
     check_echo("a guest's reset");
 
     fd = connect_to("127.0.0.1", door);

@@ -377,7 +377,7 @@ static void test_rate(void **state)
 
 /* ---- calls ---- */
 
-static struct relay_call calls[2];
+static struct relay_call calls[3];
 static uint64_t while_open;
 
 static void use_two(struct relay_box *b)
@@ -386,6 +386,7 @@ static void use_two(struct relay_box *b)
     memset(calls, 0, sizeof(calls));
     (void)snprintf(calls[0].id, sizeof(calls[0].id), "first");
     (void)snprintf(calls[1].id, sizeof(calls[1].id), "second");
+    (void)snprintf(calls[2].id, sizeof(calls[2].id), "late");
     relay_use(b, &calls[0]);
     relay_use(b, &calls[1]);
 }
@@ -414,6 +415,7 @@ static void release_one(struct relay *r, const struct relay_event *e)
         while_open = the_box->bytes;
         relay_release(&calls[0]);
         relay_release(&calls[0]);
+        relay_use(the_box, &calls[2]);
     }
 }
 
@@ -426,13 +428,15 @@ static void test_calls(void **state)
     assert_int_equal(while_open, 2000); /* they count while it runs */
     assert_string_equal(check_told(BEGUN, here, "")->calls, "second,first");
     assert_string_equal(check_told(DENIED, "evil.test:1", "")->calls, "second,first");
-    assert_string_equal(check_told(DENIED, "evil.test:2", "")->calls, "second");
+    assert_string_equal(check_told(DENIED, "evil.test:2", "")->calls, "late,second");
     assert_string_equal(check_told(ENDED, here, "")->calls, "second,first");
     assert_int_equal(calls[0].bytes_out, 1000);
     assert_int_equal(calls[0].bytes_in, 1000);
     assert_int_equal(calls[1].bytes_out, 1500);
     assert_int_equal(calls[1].bytes_in, 1500);
-    assert_int_equal(calls[0].allowed + calls[1].allowed, 2);
+    assert_int_equal(calls[2].bytes_in + calls[2].bytes_out, 0); /* it began later */
+    assert_int_equal(calls[2].denied, 1);
+    assert_int_equal(calls[0].allowed + calls[1].allowed + calls[2].allowed, 2);
     assert_int_equal(calls[0].denied, 1);
     assert_int_equal(calls[1].denied, 2);
     assert_null(calls[0].box);
