@@ -469,6 +469,7 @@ static int plan_rest(const struct scope_request *q, struct scope_plan *p, struct
     struct box_record *r = p->record;
     const char *image = settings_text(s, SETTING_IMAGE),
                *network = settings_text(s, second ? SETTING_NETWORK_NETWORK : SETTING_NETWORK);
+    int e;
 
     set_text(&r->name, p->name);
     set_text(&r->image, image ? image : config_text(CONFIG_BOX_IMAGE, NULL));
@@ -489,7 +490,11 @@ static int plan_rest(const struct scope_request *q, struct scope_plan *p, struct
         scope_warn(p, "docker.gpus is ignored: a box has no devices");
     plan_user(q, p);
     plan_setup(q, p);
-    return scope_wish(s, r->network, &r->egress, err);
+    e = scope_wish(s, r->network, &r->egress, err);
+    if (e >= 0 && r->egress && !r->egress->n_allow && !r->egress->n_host_ports)
+        scope_warn(p, "network '%s' reaches nothing: egress.allow and egress.hostPorts are empty",
+                   r->network);
+    return e;
 }
 
 /* As far as the path exists, without links: what is missing is made later, by that name. */

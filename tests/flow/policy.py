@@ -327,6 +327,26 @@ def _(w):
     need("nothing but its own loopback" in w("sandbox", "explain").stdout, "what the isolated box reaches")
 
 
+@test("egress: rules come from the settings of the agent, a wrong one is named, allowlist without any is told")
+def _(w):
+    w.sandbox(networkDocker={"network": "allowlist"}, egress={"allow": ["api.example.test", "*.cdn.example.test:8443"], "deny": ["bad.cdn.example.test"],
+                                                               "hostPorts": [11434], "bytes": "2g", "newPerSecond": 9})
+    box = w.json("sandbox", "explain", "--command", "gh pr list")["boxes"][1]
+    same(box["network"], {"name": "allowlist", "allow": ["api.example.test", "*.cdn.example.test:8443"], "deny": ["bad.cdn.example.test"],
+                          "hostPorts": [11434], "relay": False})
+    rules = json.loads(w("sandbox", "network", "--settings", "--network", "bridge").stdout)
+    same((rules["allow"], rules["bytes"], rules["new_per_sec"], rules["allow_key"]),
+         (["public:*", "api.example.test", "*.cdn.example.test:8443"], 2 << 30, 9, "agents.defaults.sandbox.egress.allow"))
+    for key, value, words in (("allow", ["a..b"], ("egress.allow", "a..b")), ("allow", ["*"], ("egress.allow",)), ("deny", ["10.0.0.0/33"], ("egress.deny",)),
+                              ("hostPorts", [0], ("egress.hostPorts", "1 to 65535")), ("hostPorts", ["80"], ("egress.hostPorts",)),
+                              ("allow", "x", ("egress.allow", "list")), ("alow", [], ("egress.alow", "egress.allow"))):
+        w.sandbox(egress={key: value})
+        r = w("config", "check")
+        need(r.returncode == 1 and all(x in r.stderr for x in words), (key, value, r))
+    w.sandbox(networkDocker={"network": "allowlist"})
+    need(any("reaches nothing" in x for x in w.json("sandbox", "explain")["warnings"]), "an empty list is not told")
+
+
 @test("every help ends with a line break")
 def _(w):
     for words in (("config",), ("why",), ("what-if",), ("sandbox",), ("sandbox", "explain"), ("sandbox", "exec"), ("sandbox", "list"),

@@ -78,6 +78,7 @@ static int check_agent(const struct settings_args *args, const char *agent, stru
     struct settings_args one = *args;
     auto_decision d = {0};
     autoptr(scope_plan) plan = NULL;
+    autoptr(wish) rules = NULL;
     int r;
 
     one.agent = agent;
@@ -91,6 +92,8 @@ static int check_agent(const struct settings_args *args, const char *agent, stru
                                                 .agent = d.agent,
                                                 .session = d.session},
                         &plan, err);
+    if (r >= 0) /* also where no box has a network yet */
+        r = scope_wish(&d.settings, "allowlist", &rules, err);
     for (size_t i = 0; r >= 0 && plan->warnings && plan->warnings[i]; i++)
         log_warn("agent '%s': %s", d.agent, plan->warnings[i]);
     return r < 0 ? error_wrap(err, "agent '%s'", d.agent) : 0;
