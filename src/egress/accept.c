@@ -231,6 +231,19 @@ static void conn_begin(const struct relay_listener *l, int fd, const struct mete
         begin_caught(c);
 }
 
+/* No descriptor is left: whoever waits is turned away, or the loop would turn for him without end.
+ */
+static void shed(struct relay *r, int listener)
+{
+    int fd;
+
+    if (r->reserve > 0)
+        close_fd(&r->reserve);
+    fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    close_fd(&fd);
+    r->reserve = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
 /* NULL: it may come in. */
 static const char *find_limit(struct relay_box *b, const struct meter *m, const char **ret_setting,
                               char text[LIMIT_METER_REASON])
@@ -256,8 +269,11 @@ void conn_on_accept(struct loop_io *io, uint32_t events)
         char text[LIMIT_METER_REASON];
         struct meter m;
 
-        if (fd < 0)
+        if (fd < 0) {
+            if (errno == EMFILE || errno == ENFILE)
+                shed(b->relay, io->fd);
             return;
+        }
         meter_begin(&m, b);
         e.reason = find_limit(b, &m, &e.setting, text);
         if (!e.reason) {

@@ -10,9 +10,8 @@
 
 #include "base/fd.h"
 
-#define SILENT_USEC 500000ull    /* then it is a protocol in which the server speaks first */
-#define IDLE_USEC   600000000ull /* a tunnel in which nothing moves */
-#define HELD        (16u << 10)  /* of what it says while it is being dialled; more waits */
+#define IDLE_USEC 600000000ull /* a tunnel in which nothing moves */
+#define HELD      (16u << 10)  /* of what it says while it is being dialled; more waits */
 
 static struct conn *conn_of_client(struct loop_io *io)
 {
@@ -172,7 +171,7 @@ static void wait_inner(struct conn *c)
     c->up.on_ready = on_up_first;
     if (loop_change(&c->up, server ? EPOLLIN : 0) < 0 ||
         loop_change(&c->client, EPOLLIN | EPOLLRDHUP) < 0 ||
-        conn_set_timer(c, server ? SILENT_USEC : CONN_HEAR_USEC) < 0) {
+        conn_set_timer(c, server ? IDLE_USEC : CONN_HEAR_USEC) < 0) {
         conn_free(c);
         return;
     }
@@ -268,9 +267,7 @@ void conn_on_time(struct loop_timer *t)
 {
     struct conn *c = (struct conn *)((char *)t - offsetof(struct conn, timer));
 
-    if (c->stage == STAGE_INNER && conn_server_may_begin(c) && !c->hello) {
-        conn_send_held(c);
-    } else if (c->stage == STAGE_FIND || c->stage == STAGE_DIAL) {
+    if (c->stage == STAGE_FIND || c->stage == STAGE_DIAL) {
         resolver_cancel(&c->lookup);
         loop_remove(&c->up);
         close_fd(&c->up_fd);

@@ -77,9 +77,11 @@ struct relay {
     struct loop *loop;
     struct resolver *resolver;
     struct relay_box *boxes;
+    int reserve; /* any descriptor, to have one when there is no other; 0, -1: none */
     /* How often refused UDP is looked for; 0: the usual time. */
     uint64_t udp_usec;
-    /* Told of every decision, and of the end of every connection that was allowed. */
+    /* Told of every decision, and of the end of every connection that was allowed. It must not
+     * change a box or make it leave; calls may begin and end. */
     void (*on_event)(struct relay *r, const struct relay_event *e);
     /* A box is gone; so is everything of it. */
     void (*on_gone)(struct relay *r, const char *box);

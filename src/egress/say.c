@@ -212,6 +212,16 @@ void conn_refuse_sent(struct conn *c, const struct http_fault *f, const char *se
 void conn_fail(struct conn *c, unsigned status, enum socks_code code, const char *why)
 {
     char target[LIMIT_AUTHORITY_TEXT], text[512];
+    struct relay_event e = {.via = via_names[c->via],
+                            .target = conn_target(c, target),
+                            .address = "",
+                            .allowed = true,
+                            .is_end = true,
+                            .rule = c->rule,
+                            .reason = why};
+
+    if (!c->told) /* else its end will be */
+        relay_tell(c->box, &e, &c->meter);
 
     (void)snprintf(text, sizeof(text), "ClawDen: %s: %s\n", conn_target(c, target), why);
     conn_say(c, status, code, text);

@@ -147,6 +147,7 @@ static int open_loop(struct service *s, struct error *err)
     if (r < 0)
         return error_sys(err, r, "make the loop");
     s->relay.loop = s->loop;
+    s->relay.reserve = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     s->relay.on_event = report_event;
     s->relay.on_gone = serve_on_gone;
     r = resolver_new(s->loop, &here, 1, &s->relay.resolver, err);

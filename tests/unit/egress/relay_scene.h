@@ -24,6 +24,7 @@
 #include <time.h>
 
 #include "base/fd.h"
+#include "egress/redirect.h"
 #include "egress/relay.h"
 #include "egress/resolver_internal.h"
 #include "tests/test.h"
@@ -32,6 +33,7 @@
 #define HOST_OTHER     "host.docker.internal" /* the same, as another destination */
 #define BUDGETS_KEY    "sandbox.egress"
 #define MAX_SPARES     4u
+#define CAUGHT_PORT    15001
 
 /* ---- sockets ---- */
 
@@ -280,6 +282,7 @@ struct scene {
     int (*box)(void);   /* its script */
     int (*guest)(void); /* a script on the host; then it is this that ends it */
     bool net;           /* the box has a network of its own */
+    bool redirect;      /* and all of it leads to the listeners of RELAY_ANY */
     bool no_ipv6;       /* its resolver is asked by IPv4 alone */
     bool slow_names;    /* names of the outside are found in half a second, to be none */
     uint16_t ports[MAX_PORTS];
@@ -312,8 +315,8 @@ static inline size_t make_sockets(const struct scene *s, int *fds)
     fds[F_PROXY] = bind_at("127.0.0.1", 0, SOCK_STREAM);
     fds[F_DNS] = dns_socket(s);
     fds[F_DNS_TCP] = bind_at("127.0.0.1", s->net ? 53 : 0, SOCK_STREAM);
-    fds[F_CAUGHT] = bind_at("127.0.0.1", s->net ? 15001 : 0, SOCK_STREAM);
-    fds[F_CAUGHT6] = bind_at("::1", s->net ? 15001 : 0, SOCK_STREAM);
+    fds[F_CAUGHT] = bind_at("127.0.0.1", s->net ? CAUGHT_PORT : 0, SOCK_STREAM);
+    fds[F_CAUGHT6] = bind_at("::1", s->net ? CAUGHT_PORT : 0, SOCK_STREAM);
     fds[F_SNMP] = open("/proc/self/net/snmp", O_RDONLY | O_CLOEXEC);
     fds[F_SNMP6] = open("/proc/self/net/snmp6", O_RDONLY | O_CLOEXEC);
     proxy_port = port_of(fds[F_PROXY]);
@@ -334,7 +337,7 @@ static inline void be_box(const struct scene *s, int talk_fd)
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     (void)signal(SIGPIPE, SIG_IGN);
-    if (s->net && enter_network() < 0) {
+    if ((s->net && enter_network() < 0) || (s->redirect && redirect_tcp(CAUGHT_PORT) < 0)) {
         (void)fd_send(talk_fd, "x", 1, NULL, 0);
         _exit(0);
     }
@@ -444,7 +447,7 @@ static inline bool play(struct scene *s)
     if (what != 's') {
         (void)close(pair[0]);
         (void)waitpid(box, NULL, 0);
-        return !host_lacks("networks of one's own");
+        return !host_lacks("networks of one's own, or nf_tables in them");
     }
     assert_int_equal(loop_new(&r.loop), 0);
     CHECK_OK(resolver_new_timed(r.loop, &nobody, 1, &times, &r.resolver, &err), err);

@@ -2,7 +2,7 @@
 /*
  * Programs of a box that know nothing of a proxy: what they connect to is caught, whom they ask for
  * names is answered, and what else they send is counted. In a network of its own, where every
- * address is local; the listeners of single ports stand for the redirect of all.
+ * address is local; mostly the listeners of single ports stand for the redirect of all.
  */
 #include "egress/dns.h"
 #include "egress/relay.h"
@@ -29,7 +29,7 @@ static bool run(struct scene *s)
     s->ports[3] = outside;
     s->ports[4] = greeter;
     s->ports[5] = 8443;
-    s->n_ports = 6;
+    s->n_ports = s->redirect ? 0 : 6;
     s->on_joined = remember;
     s->on_event = s->on_event ? s->on_event : on_told;
     n_told = 0;
@@ -198,8 +198,8 @@ static int try_denied(void)
            answer);
     close(connect_to("192.0.2.4", 80)); /* not a word */
     /* Whoever connects to a listener itself. */
-    EXPECT(end_of("127.0.0.1", 15001) < 300, "the listener of all");
-    EXPECT(end_of("::1", 15001) < 300, "and that of IPv6");
+    EXPECT(end_of("127.0.0.1", CAUGHT_PORT) < 300, "the listener of all");
+    EXPECT(end_of("::1", CAUGHT_PORT) < 300, "and that of IPv6");
     return bad;
 }
 
@@ -292,15 +292,13 @@ static int try_allowed(void)
     return bad;
 }
 
-static void test_allowed(void **state)
+static void check_allowed(struct scene *s)
 {
-    struct scene s = {.box = try_allowed};
     char echo[64], first[64];
     const struct told *t;
     uint64_t times;
 
-    (void)state;
-    if (!run(&s))
+    if (!run(s))
         return;
     (void)snprintf(echo, sizeof(echo), HOST_NAME_HERE ":%u", outside);
     (void)snprintf(first, sizeof(first), HOST_NAME_HERE ":%u", greeter);
@@ -316,6 +314,37 @@ static void test_allowed(void **state)
     t = check_told(DENIED, echo, "names another server");
     assert_string_equal(t->via, "tls");
     assert_int_equal(count_told(BEGUN, "", &times), 5);
+}
+
+static void test_allowed(void **state)
+{
+    struct scene s = {.box = try_allowed};
+
+    (void)state;
+    check_allowed(&s);
+}
+
+/* ---- redirected ---- */
+
+static int try_redirected(void)
+{
+    EXPECT(end_of("192.0.2.1", 7777) < 300, "any port");
+    EXPECT(end_of("2001:db8::1", 25) < 300, "of IPv6 too");
+    EXPECT(end_of("127.0.0.1", CAUGHT_PORT) < 300, "the listener itself");
+    return try_allowed();
+}
+
+static void test_redirected(void **state)
+{
+    struct scene s = {.box = try_redirected, .redirect = true};
+
+    (void)state;
+    check_allowed(&s);
+    if (n_told == 0)
+        return;
+    (void)check_told(DENIED, "192.0.2.1:7777", "");
+    (void)check_told(DENIED, "[2001:db8::1]:25", "");
+    (void)check_told(DENIED, "127.0.0.1:15001", "loopback");
 }
 
 /* What is sent while it is being dialled is more than is held at once. */
@@ -425,6 +454,7 @@ int main(void)
         CLAIM("what may not be reached is refused at once and told, with a text where HTTP is",
               test_denied),
         CLAIM("what may be reached is dialled at once, whoever speaks first", test_allowed),
+        CLAIM("what is redirected is known by where it was going", test_redirected),
         CLAIM("an upload that begins before its connection arrives whole", test_upload),
         CLAIM("datagrams that nobody takes are counted and told", test_udp),
     };
