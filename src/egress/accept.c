@@ -131,25 +131,33 @@ static int find_address(int fd, enum relay_kind kind, struct sockaddr_storage *r
     return 0;
 }
 
-/* As the box's resolver has named the address, or the address itself. */
+void conn_name_standin(struct conn *c)
+{
+    uint64_t now = loop_now(c->box->relay->loop) / 1000;
+    const char *name = NULL;
+    struct error err;
+    struct host host;
+
+    if (c->host.kind != HOST_NAME)
+        name = standins_find(c->box->standins, &c->host.address, now);
+    if (name && host_parse(name, strlen(name), HOST_BARE, &host, &err) >= 0)
+        c->host = host;
+}
+
 static int find_meant(struct conn *c, const struct relay_listener *l)
 {
     struct sockaddr_storage at;
     int r = find_address(c->client_fd, l->kind, &at);
     struct address a;
-    const char *name;
-    struct error err;
 
     if (r < 0)
         return r;
     a = read_address(&at, &c->port);
     if (l->kind == RELAY_PORT)
         c->port = l->port;
-    c->has_host = true;
-    name = standins_find(c->box->standins, &a, loop_now(c->box->relay->loop) / 1000);
-    if (name)
-        return host_parse(name, strlen(name), HOST_BARE, &c->host, &err);
     host_from_address(&a, &c->host);
+    c->has_host = true;
+    conn_name_standin(c);
     return 0;
 }
 

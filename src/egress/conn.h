@@ -106,6 +106,10 @@ void conn_say_goodbye(struct conn *c);
 /* The target is known: the rules are asked, the name resolved, the address dialled. */
 void conn_decide(struct conn *c);
 
+/* An address that stands for a name is that name: as a connection has it that was caught, or as
+ * a program gives it to the proxy that has asked the resolver itself. */
+void conn_name_standin(struct conn *c);
+
 /* ---- understand.c: looks at `in`, as far as it has come ---- */
 
 void conn_step_proxy(struct conn *c);

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/fd.h"
 #include "egress/conn.h"
 
@@ -37,6 +38,20 @@ static socklen_t socket_address(const struct address *a, uint16_t port,
     six->sin6_port = htons(port);
     memcpy(&six->sin6_addr, a->bytes, 16);
     return sizeof(*six);
+}
+
+/* Whoever talks to himself has the same address at both ends. Nothing is sent. */
+static bool is_own(const struct address *a)
+{
+    struct sockaddr_storage to, from;
+    socklen_t len = socket_address(a, 9, &to), n = sizeof(from);
+    autoclose int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || connect(fd, (struct sockaddr *)&to, len) < 0 ||
+        getsockname(fd, (struct sockaddr *)&from, &n) < 0)
+        return false;
+    return a->bits == 32 ? memcmp(&((struct sockaddr_in *)&from)->sin_addr, a->bytes, 4) == 0
+                         : memcmp(&((struct sockaddr_in6 *)&from)->sin6_addr, a->bytes, 16) == 0;
 }
 
 static void on_up(struct loop_io *io, uint32_t events);
@@ -108,6 +123,8 @@ static void on_found(struct resolver_lookup *l, enum dns_rcode rcode, const stru
     c->n_found = 0;
     for (size_t i = 0; i < n && c->n_found < LIMIT_DNS_ADDRESSES; i++) {
         rules_decide_address(c->box->rules, &c->host, c->port, &list[i], &v);
+        if (v.decision == EGRESS_ALLOW && is_own(&list[i]))
+            rules_decide_own(c->box->rules, &c->host, c->port, &list[i], &v);
         if (v.decision == EGRESS_ALLOW)
             c->found[c->n_found++] = list[i];
     }
@@ -168,6 +185,8 @@ void conn_decide(struct conn *c)
     struct egress_verdict v;
 
     rules_decide_name(c->box->rules, &c->host, c->port, &v);
+    if (v.decision == EGRESS_ALLOW && is_own(&c->host.address))
+        rules_decide_own(c->box->rules, &c->host, c->port, &c->host.address, &v);
     (void)snprintf(c->rule, sizeof(c->rule), "%s", v.rule ? v.rule : "");
     if (v.decision == EGRESS_DENY) {
         conn_refuse(c, &v);

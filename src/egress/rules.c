@@ -527,6 +527,18 @@ void rules_decide_address(const struct rules *r, const struct host *host, uint16
         ret->decision = EGRESS_ALLOW;
 }
 
+void rules_decide_own(const struct rules *r, const struct host *host, uint16_t port,
+                      const struct address *address, struct egress_verdict *ret)
+{
+    char text[LIMIT_ADDRESS_TEXT];
+
+    if (ret->decision != EGRESS_ALLOW || find_naming(r, address, port))
+        return;
+    say(ret, EGRESS_DENY, NULL, r->allow.key,
+        "%s is at %s, an address of this machine itself, and no entry of %s names it for port %u",
+        host->text, address_format(address, text), r->allow.key, port);
+}
+
 void rules_decide_lookup(const struct rules *r, const struct host *host, struct egress_verdict *ret)
 {
     if (host->kind == HOST_NAME)

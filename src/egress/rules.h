@@ -69,6 +69,10 @@ void rules_decide_name(const struct rules *r, const struct host *host, uint16_t 
 /* For an address that `host` has. ALLOW or DENY, and it decides about the name again. */
 void rules_decide_address(const struct rules *r, const struct host *host, uint16_t port,
                           const struct address *address, struct egress_verdict *ret);
+/* After that, for an address that is this very machine's: whatever it listens on would be open to
+ * the box, past every firewall. As for special addresses, an entry has to name it. */
+void rules_decide_own(const struct rules *r, const struct host *host, uint16_t port,
+                      const struct address *address, struct egress_verdict *ret);
 /* May this name be answered by the box's resolver: is there a port at which it may be reached? */
 void rules_decide_lookup(const struct rules *r, const struct host *host,
                          struct egress_verdict *ret);

@@ -153,6 +153,7 @@ static void take_proxy_request(struct conn *c, const struct http_head *head, siz
         return;
     }
     c->has_host = true;
+    conn_name_standin(c);
     if (is_connect) {
         struct buf rest;
 
@@ -275,6 +276,7 @@ static void step_socks(struct conn *c)
             c->host = c->socks.host;
             c->port = c->socks.port;
             c->has_host = true;
+            conn_name_standin(c);
             conn_decide(c);
             return;
         case SOCKS_CLOSE:

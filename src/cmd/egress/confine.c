@@ -47,6 +47,7 @@ static const uint16_t calls[] = {
     SYS_fsync,
     SYS_unlinkat,
     SYS_faccessat,
+    SYS_faccessat2,
     SYS_geteuid,
     SYS_getuid,
     /* memory, signals, the end */

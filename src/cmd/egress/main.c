@@ -111,7 +111,7 @@ static void on_idle(struct loop_timer *t)
 {
     struct service *s = (struct service *)((char *)t - offsetof(struct service, idle));
 
-    bool is_found = faccessat(s->dir, s->socket_name, F_OK, 0) == 0;
+    bool is_found = faccessat(s->dir, s->socket_name, F_OK, 0) == 0 || errno != ENOENT;
 
     /* Whom nobody can ask any more must not stand in the next one's way. */
     if ((!s->n_boxes && !s->n_clients) || !is_found)
