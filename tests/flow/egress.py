@@ -1065,6 +1065,54 @@ def _(w):
 
 # ---- live boxes ----
 
+@test("a command that is let out by its name reaches what egress.allow names; a change of the settings holds with the next call")
+def _(w):
+    def settings(allow, **more):
+        os.makedirs(os.path.join(w.env["HOME"], ".openclaw"), exist_ok=True)
+        with open(os.path.join(w.env["HOME"], ".openclaw/openclaw.json"), "w") as f:
+            json.dump({"agents": {"defaults": {"sandbox": {"networkExecAllow": ["curl"], "networkDocker": {"network": "allowlist"},
+                                                           "egress": {"allow": allow, **more}}}}}, f)
+
+    def fetch(url, before=""):
+        return w.call("clawden", "sandbox", "exec", "--session", "agent:main:work", "--command", f"{before}curl -sS -m 5 {url}")
+    settings(["example.test"])
+    need("I am" in fetch("http://example.test/").stdout, fetch("http://example.test/"))
+    r = fetch("http://evil.test/")
+    need("ClawDen denied evil.test:80" in r.stdout and "setting: agents.defaults.sandbox.egress.allow" in r.stdout, r.stdout + r.stderr)
+    r = fetch("http://example.test/", "cd /tmp; ")  # not one simple command: the isolated box
+    need(r.returncode and "I am" not in r.stdout, r)
+    settings(["evil.test"], deny=["example.test"])
+    need("ClawDen denied example.test:80" in fetch("http://example.test/").stdout and "I am" in fetch("http://evil.test/").stdout, "the old rules")
+    names = [json.loads(line)["Names"] for line in w.docker("ps", "--format", "{{json .}}").stdout.splitlines()]
+    net = [n for n in names if n.endswith("-net")][0]
+    w.network(net, "--allow", "v4.test")  # by hand: until the settings change
+    need("I am" in fetch("http://v4.test/").stdout and "I am" in fetch("http://v4.test/").stdout, "what was allowed by hand did not stay")
+    settings(["example.test"])
+    need("ClawDen denied v4.test" in fetch("http://v4.test/").stdout, "it stayed for good")
+
+
+@test("budgets and rates of the settings are kept: bytes of a box, of a host, per second, connections at once")
+def _(w):
+    def settings(**egress):
+        os.makedirs(os.path.join(w.env["HOME"], ".openclaw"), exist_ok=True)
+        with open(os.path.join(w.env["HOME"], ".openclaw/openclaw.json"), "w") as f:
+            json.dump({"agents": {"defaults": {"sandbox": {"egress": egress}}}}, f)
+
+    def get_bytes(name, n):
+        r = w.docker("exec", name, "curl", "-sS", "-m", "8", "-o", "/dev/null", "-w", "%{size_download} %{time_total}", f"http://example.test/bytes?n={n}")
+        return [float(x) for x in r.stdout.split()[-2:]]
+    settings(bytes="1m")
+    w.box("few", "bridge")
+    same(get_bytes("few", 100000)[0], 100000.0, "the control")
+    need(get_bytes("few", 3000000)[0] < 1100000, "more than the budget came")
+    need(get_bytes("few", 1000)[0] < 1000, "the budget is used up, and yet")
+    need(any("budget" in a.get("reason", "") for a in w.audit()), "the audit does not say so")
+    settings(bytesPerSecond="400k")
+    w.box("slow", "bridge")
+    took = get_bytes("slow", 1200000)
+    need(took[0] == 1200000 and took[1] > 1.5, took)
+
+
 @test("a rule that is taken away closes what it had let through, and touches nothing else")
 def _(w):
     w.box(allow=["example.test:7000", "other.test:7000"])
