@@ -411,6 +411,17 @@ def _(w):
     need(len(j["plan"]) > 50, len(j["plan"]))
 
 
+@test("explain says what a box would reach, and that it reaches nothing otherwise")
+def _(w):
+    r = w.call("clawden-sandbox", "explain", "--allow-network=example.test,*.cdn.test:8443", "--deny-network=bad.cdn.test", "--host-ports=11434")
+    need(all(x in r.stdout for x in ("example.test", "*.cdn.test:8443", "not bad.cdn.test", "host.clawden.internal:11434")), r.stdout)
+    need("none but its own loopback" not in r.stdout, r.stdout)
+    need("none but its own loopback" in w.call("clawden-sandbox", "explain").stdout, "without a network")
+    j = json.loads(w.call("clawden-sandbox", "explain", "--json", "--allow-network").stdout)
+    same(j["network"]["allow"], ["public:*"])
+    same(json.loads(w.call("clawden-sandbox", "explain", "--json").stdout)["network"], None)
+
+
 @test("explain tells the truth about a box with one belt less")
 def _(w):
     weak = os.environ.get("CLAWDEN_WEAK_BUILD")

@@ -150,6 +150,21 @@ static void print_belts(const struct view *v)
                v->seen & 1u << i ? "seen in /proc" : "set by a system call that succeeded");
 }
 
+static void print_network(const struct wish *w)
+{
+    if (!w) {
+        puts("Network    none but its own loopback");
+        return;
+    }
+    puts("Network    by clawden-egress alone:");
+    for (size_t i = 0; i < w->n_allow; i++)
+        printf("           %s\n", w->allow[i]);
+    for (size_t i = 0; i < w->n_deny; i++)
+        printf("           not %s\n", w->deny[i]);
+    for (size_t i = 0; i < w->n_host_ports; i++)
+        printf("           host.clawden.internal:%u\n", w->host_ports[i]);
+}
+
 static void print_text(const struct options *o, const struct view *v)
 {
     enum stage last = STAGE_DROP + 1;
@@ -161,8 +176,8 @@ static void print_text(const struct options *o, const struct view *v)
     printf("Ids        %s\n", v->facts.ids == IDS_RANGE
                                   ? "65536 ids of the box's own; the workspace's owner is its user"
                                   : "one: the box's user 1000 is you");
-    printf("Cgroup     %s\nLandlock   ABI %d\nNetwork    none but its own loopback\n",
-           cgroup_name(v->cgroups), v->facts.landlock_abi);
+    printf("Cgroup     %s\nLandlock   ABI %d\n", cgroup_name(v->cgroups), v->facts.landlock_abi);
+    print_network(o->egress);
     print_limits(o, v);
     if (v->refused.code != ERR_NONE)
         printf("\nNo box can be made like this: %s\n", v->refused.msg);
@@ -223,8 +238,13 @@ static void print_json(const struct options *o, const struct view *v)
 {
     autobuf b;
 
-    buf_init(&b, 4 * LIMIT_JSON_RESULT);
+    buf_init(&b, 4 * LIMIT_JSON_RESULT + LIMIT_WISH_TEXT);
     buf_puts(&b, "{");
+    buf_json_key(&b, "network");
+    if (o->egress)
+        wish_write(o->egress, &b);
+    else
+        buf_puts(&b, "null");
     buf_json_str(&b, "workspace", o->workspace_path);
     buf_json_bool(&b, "workspace_read_only", o->spec.workspace_ro);
     buf_json_str(&b, "ids", v->facts.ids == IDS_RANGE ? "range" : "one");
