@@ -27,6 +27,7 @@ struct tunnel_side {
     int fd;
     int pipe[2];     /* what was read here and is on its way to the other side */
     uint32_t queued; /* bytes in it */
+    bool wide;       /* it has been made larger */
     bool ended;      /* no more comes from here */
     bool told;       /* and the other side knows */
     bool gone;       /* the peer has nothing more to do with us */

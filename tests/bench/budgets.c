@@ -199,8 +199,7 @@ static void judge_scale(struct bench *b)
 
 void budgets_judge(struct bench *b)
 {
-    static const char *const elsewhere[] = {"gateway: read, requests", "unmodified OpenClaw",
-                                            "egress relay"};
+    static const char *const elsewhere[] = {"gateway: read, requests", "unmodified OpenClaw"};
 
     judge_slot(b, LAUNCH_WARM, "one-shot box from a ready slot", "<= 1.5 x bare, t0 +300 us", 1.5,
                300);
