@@ -165,6 +165,7 @@ int audit_append(struct audit *a, const char *event, const char *target, const s
     char prev[SHA256_HEX], hash[SHA256_HEX];
     struct timespec now;
     autobuf line;
+    off_t size;
     int r;
 
     if (fd < 0)
@@ -187,9 +188,12 @@ int audit_append(struct audit *a, const char *event, const char *target, const s
         return error_set(err, ERR_TOO_LARGE, "audit: the line of event '%s' is too long", event);
     chain(prev, line.data, line.len, hash);
     buf_printf(&line, HASH_KEY "%s\"}\n", hash);
+    size = lseek(fd, 0, SEEK_END);
     r = fd_write_full(fd, line.data, line.len);
-    if (r < 0)
+    if (r < 0) {
+        (void)!ftruncate(fd, size); /* half a line would end the chain */
         return error_sys(err, r, "audit: write '" FILE_NAME "'");
+    }
     return append_text(a, event, target, &now, err);
 }
 
@@ -223,14 +227,18 @@ int audit_verify(struct audit *a, struct audit_check *ret, struct error *err)
     char prev[SHA256_HEX] = FIRST_HASH;
     autofree char *line = NULL;
     size_t size = 0;
+    struct stat st;
+    off_t at = 0;
     ssize_t n;
 
     if (!f)
         return fd < 0 ? fd : error_sys(err, -errno, "audit: read '" FILE_NAME "'");
     *ret = (struct audit_check){0};
-    if (flock(fd, LOCK_SH) < 0) /* not in the middle of somebody's line */
+    /* As far as it is whole now: nobody waits for us while we read. */
+    if (flock(fd, LOCK_SH) < 0 || fstat(fd, &st) < 0 || flock(fd, LOCK_UN) < 0)
         return error_sys(err, -errno, "audit: lock '" FILE_NAME "'");
-    while ((n = getline(&line, &size, f)) > 0) {
+    while (at < st.st_size && (n = getline(&line, &size, f)) > 0) {
+        at += n;
         ret->lines++;
         if (n > (ssize_t)LIMIT_AUDIT_LINE + (ssize_t)SUFFIX_LEN)
             ret->why = "the line is longer than any that is written";

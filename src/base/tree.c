@@ -14,12 +14,24 @@
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
 
+/* By a descriptor: what has become a link meanwhile leads somewhere else. */
+static int make_writable(int at, const char *name)
+{
+    autoclose int fd = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    char link[32];
+
+    if (fd < 0)
+        return -errno;
+    (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    return chmod(link, 0700) < 0 ? -errno : 0;
+}
+
 /* A folder whose owner may not look into it is opened after all: it is about to go. */
 static int open_dir(int at, const char *name)
 {
     int fd = openat(at, name, DIR_FLAGS);
 
-    if (fd < 0 && errno == EACCES && fchmodat(at, name, 0700, 0) == 0)
+    if (fd < 0 && errno == EACCES && make_writable(at, name) == 0)
         fd = openat(at, name, DIR_FLAGS);
     if (fd >= 0)
         (void)fchmod(fd, 0700);
@@ -56,8 +68,7 @@ static int empty(int top, int dir, bool move, unsigned *serial)
         if (!move)
             continue;
         /* The folder's own ".." changes, so it must be writable. */
-        if (fchmodat(dir, e->d_name, 0700, 0) < 0)
-            r = -errno;
+        r = make_writable(dir, e->d_name);
         do
             (void)snprintf(fresh, sizeof(fresh), ".removed-%u", (*serial)++);
         while (faccessat(top, fresh, F_OK, AT_SYMLINK_NOFOLLOW) == 0);

@@ -76,11 +76,14 @@ void conn_close_denied(struct relay_box *b)
         next = c->next;
         if (!c->has_host || c->stage == STAGE_BYE)
             continue;
-        rules_decide_name(b->rules, &c->host, c->port, &v);
-        if (v.decision == EGRESS_RESOLVE && c->at)
-            rules_decide_address(b->rules, &c->host, c->port, &c->found[c->at - 1], &v);
-        if (v.decision != EGRESS_DENY)
-            continue;
+        if (c->at) {
+            if (conn_may_reach(c, &c->found[c->at - 1], &v))
+                continue;
+        } else {
+            rules_decide_name(b->rules, &c->host, c->port, &v);
+            if (v.decision != EGRESS_DENY)
+                continue;
+        }
         c->end_reason = "the rules have changed";
         conn_free(c);
     }
@@ -241,7 +244,7 @@ static void conn_begin(const struct relay_listener *l, int fd, const struct mete
 
 /* No descriptor is left: whoever waits is turned away, or the loop would turn for him without end.
  */
-static void shed(struct relay *r, int listener)
+void relay_shed(struct relay *r, int listener)
 {
     int fd;
 
@@ -256,7 +259,7 @@ static void shed(struct relay *r, int listener)
 static const char *find_limit(struct relay_box *b, const struct meter *m, const char **ret_setting,
                               char text[LIMIT_METER_REASON])
 {
-    const char *over = meter_used_up(m, text);
+    const char *over = b->relay->closed ? b->relay->closed : meter_used_up(m, text);
 
     *ret_setting = over || b->n_conns >= b->budgets.conns ? b->budgets_key : NULL;
     if (over)
@@ -279,7 +282,7 @@ void conn_on_accept(struct loop_io *io, uint32_t events)
 
         if (fd < 0) {
             if (errno == EMFILE || errno == ENFILE)
-                shed(b->relay, io->fd);
+                relay_shed(b->relay, io->fd);
             return;
         }
         meter_begin(&m, b);

@@ -117,14 +117,18 @@ static void carry(struct conn *c)
 
 static void on_send(struct loop_io *io, uint32_t events)
 {
-    (void)events;
-    conn_send_held(conn_of_client(io));
+    if (events & (EPOLLERR | EPOLLHUP)) /* gone both ways: it would be told of for ever */
+        conn_free(conn_of_client(io));
+    else
+        conn_send_held(conn_of_client(io));
 }
 
 static void on_send_up(struct loop_io *io, uint32_t events)
 {
-    (void)events;
-    conn_send_held(conn_of_up(io));
+    if (events & (EPOLLERR | EPOLLHUP))
+        conn_free(conn_of_up(io));
+    else
+        conn_send_held(conn_of_up(io));
 }
 
 void conn_send_held(struct conn *c)
@@ -246,9 +250,14 @@ void conn_on_client(struct loop_io *io, uint32_t events)
 {
     static char chunk[HELD];
     struct conn *c = conn_of_client(io);
-    ssize_t n = recv(c->client_fd, chunk, sizeof(chunk), MSG_DONTWAIT);
+    bool is_dialled = c->stage == STAGE_FIND || c->stage == STAGE_DIAL;
+    ssize_t n;
 
-    (void)events;
+    if (is_dialled && events & (EPOLLERR | EPOLLHUP)) { /* gone: nobody waits for the answer */
+        conn_free(c);
+        return;
+    }
+    n = recv(c->client_fd, chunk, sizeof(chunk), MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n == 0) {

@@ -44,6 +44,7 @@ struct conn {
     char rule[LIMIT_RULE_TEXT + 1];
     struct buf in; /* from the client, not yet understood or sent on */
     struct buf to_client, to_up;
+    uint32_t ignored; /* bytes that came after the last word */
     size_t client_sent, up_sent;
     struct socks socks;
     struct hello *hello;
@@ -105,6 +106,9 @@ void conn_say_goodbye(struct conn *c);
 
 /* The target is known: the rules are asked, the name resolved, the address dialled. */
 void conn_decide(struct conn *c);
+
+/* Is this address of its host's still to be dialled, and may what goes there go on? */
+bool conn_may_reach(const struct conn *c, const struct address *a, struct egress_verdict *v);
 
 /* An address that stands for a name is that name: as a connection has it that was caught, or as
  * a program gives it to the proxy that has asked the resolver itself. */

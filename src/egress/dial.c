@@ -8,9 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/fd.h"
 #include "egress/conn.h"
+#include "egress/own.h"
 
 #define FIND_USEC 30000000 /* the resolver gives up before */
 #define DIAL_USEC 10000000 /* for all addresses of a name together */
@@ -40,18 +40,17 @@ static socklen_t socket_address(const struct address *a, uint16_t port,
     return sizeof(*six);
 }
 
-/* Whoever talks to himself has the same address at both ends. Nothing is sent. */
-static bool is_own(const struct address *a)
+/* Asked before each address is dialled: the rules may have changed while another one was tried. */
+bool conn_may_reach(const struct conn *c, const struct address *a, struct egress_verdict *v)
 {
-    struct sockaddr_storage to, from;
-    socklen_t len = socket_address(a, 9, &to), n = sizeof(from);
-    autoclose int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-    if (fd < 0 || connect(fd, (struct sockaddr *)&to, len) < 0 ||
-        getsockname(fd, (struct sockaddr *)&from, &n) < 0)
-        return false;
-    return a->bits == 32 ? memcmp(&((struct sockaddr_in *)&from)->sin_addr, a->bytes, 4) == 0
-                         : memcmp(&((struct sockaddr_in6 *)&from)->sin6_addr, a->bytes, 16) == 0;
+    rules_decide_name(c->box->rules, &c->host, c->port, v);
+    if (v->decision == EGRESS_HOST_PORT)
+        return true;
+    if (v->decision == EGRESS_RESOLVE)
+        rules_decide_address(c->box->rules, &c->host, c->port, a, v);
+    if (v->decision == EGRESS_ALLOW && own_address(a))
+        rules_decide_own(c->box->rules, &c->host, c->port, a, v);
+    return v->decision == EGRESS_ALLOW;
 }
 
 static void on_up(struct loop_io *io, uint32_t events);
@@ -79,9 +78,18 @@ static int dial_one(struct conn *c, const struct address *a)
 /* The next address that was allowed: none is tried that was not asked for. */
 static void dial_next(struct conn *c)
 {
-    while (c->at < c->n_found)
-        if (dial_one(c, &c->found[c->at++]))
+    struct egress_verdict v;
+
+    while (c->at < c->n_found) {
+        const struct address *a = &c->found[c->at++];
+
+        if (!conn_may_reach(c, a, &v)) {
+            conn_refuse(c, &v);
             return;
+        }
+        if (dial_one(c, a))
+            return;
+    }
     conn_fail(c, 502, SOCKS_HOST_UNREACHABLE, "no address of it could be reached");
 }
 
@@ -122,10 +130,7 @@ static void on_found(struct resolver_lookup *l, enum dns_rcode rcode, const stru
     (void)ttl;
     c->n_found = 0;
     for (size_t i = 0; i < n && c->n_found < LIMIT_DNS_ADDRESSES; i++) {
-        rules_decide_address(c->box->rules, &c->host, c->port, &list[i], &v);
-        if (v.decision == EGRESS_ALLOW && is_own(&list[i]))
-            rules_decide_own(c->box->rules, &c->host, c->port, &list[i], &v);
-        if (v.decision == EGRESS_ALLOW)
+        if (conn_may_reach(c, &list[i], &v))
             c->found[c->n_found++] = list[i];
     }
     if (c->n_found) {
@@ -185,8 +190,6 @@ void conn_decide(struct conn *c)
     struct egress_verdict v;
 
     rules_decide_name(c->box->rules, &c->host, c->port, &v);
-    if (v.decision == EGRESS_ALLOW && is_own(&c->host.address))
-        rules_decide_own(c->box->rules, &c->host, c->port, &c->host.address, &v);
     (void)snprintf(c->rule, sizeof(c->rule), "%s", v.rule ? v.rule : "");
     if (v.decision == EGRESS_DENY) {
         conn_refuse(c, &v);

@@ -226,7 +226,8 @@ static int make_sockets(struct made *m, const struct net_wish *w)
         r = make_ports(m, w);
     if (r >= 0)
         r = make_spares(m, w->n_spares);
-    open_counters(m);
+    if (r >= 0)
+        open_counters(m);
     return r;
 }
 

@@ -46,15 +46,16 @@ struct guest {
     struct tunnel tunnel;
 };
 
-static void tell(struct guest *g, bool is_end)
+/* One line for each, at its end: other people of this machine can make as many as they like. */
+static void tell(struct guest *g)
 {
     char target[32];
     struct relay_event e = {.via = "published",
                             .target = target,
                             .address = "127.0.0.1",
                             .allowed = true,
-                            .is_end = is_end,
-                            .reason = is_end ? g->reason : NULL,
+                            .is_end = true,
+                            .reason = g->reason,
                             .setting = g->reason ? g->box->budgets_key : NULL,
                             .bytes_out = g->meter.bytes_out,
                             .bytes_in = g->meter.bytes_in};
@@ -106,7 +107,7 @@ static bool is_heard(const struct relay_spare *s)
 static void guest_free(struct guest *g)
 {
     if (g->told)
-        tell(g, true);
+        tell(g);
     loop_stop_timer(&g->timer);
     loop_remove(&g->up);
     tunnel_close(&g->tunnel);
@@ -177,7 +178,7 @@ static void carry(struct guest *g)
     loop_stop_timer(&g->timer);
     loop_remove(&g->up);
     g->told = true;
-    tell(g, false);
+    g->box->allowed++;
     g->tunnel.on_end = on_tunnel_end;
     g->tunnel.allowance = allowance;
     g->tunnel.spent = spent;
@@ -263,9 +264,12 @@ void publish_on_accept(struct loop_io *io, uint32_t events)
         char text[LIMIT_METER_REASON];
         const char *over = meter_used_up(&(struct meter){.box = b}, text);
 
-        if (fd < 0)
+        if (fd < 0) {
+            if (errno == EMFILE || errno == ENFILE)
+                relay_shed(b->relay, io->fd);
             return;
-        if (s && !over) {
+        }
+        if (s && !over && relay_spend_visit(b)) {
             guest_begin(b, s, fd, l->port);
             continue;
         }

@@ -14,7 +14,6 @@
 #include "base/fd.h"
 
 #define STANDIN_TTL_MS 600000 /* as long as a program may remember what it was told */
-#define MILLION        1000000ull
 
 static struct relay_box *box_of_life(struct loop_io *io)
 {
@@ -210,8 +209,8 @@ static int box_new(struct relay *r, const struct relay_join *join, struct relay_
     set_budgets(b, &join->budgets);
     b->budgets_key = join->budgets_key;
     memcpy(b->counters, join->counters, sizeof(b->counters));
-    b->credit = relay_burst(b) * MILLION;
-    b->credit_usec = b->rate_usec = loop_now(r->loop);
+    relay_fill_credits(b);
+    b->rate_usec = loop_now(r->loop);
     b->rate_credit = UINT64_MAX; /* all that there is room for */
     e = dests_new(&b->dests);
     if (e < 0)

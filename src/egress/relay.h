@@ -49,6 +49,8 @@ struct error;
 #define LIMIT_RELAY_PUBLISHED  16u   /* ports of a box that are published */
 #define LIMIT_RELAY_SPARES     64u   /* connections to those at once */
 #define LIMIT_RELAY_PER_SEC    128u  /* new ones and questions: an agent is no load generator */
+#define LIMIT_RELAY_LINES      8u    /* refusals per second that are told one by one ... */
+#define LIMIT_RELAY_LINES_MOST 256u  /* ... and in one go: a box must not fill the disk */
 #define LIMIT_RELAY_BURST      (2 * LIMIT_RELAY_PER_SEC) /* of them in one go */
 #define LIMIT_RELAY_BYTES      (64ull << 30) /* bytes of one box both ways, unless it asks for less */
 #define LIMIT_RELAY_RATE       100000000ull                    /* the same per second */
@@ -77,6 +79,8 @@ struct relay {
     struct loop *loop;
     struct resolver *resolver;
     struct relay_box *boxes;
+    /* Why nothing new is let out at present ("the record cannot be written"), or NULL. */
+    const char *closed;
     int reserve; /* any descriptor, to have one when there is no other; 0, -1: none */
     /* How often refused UDP is looked for; 0: the usual time. */
     uint64_t udp_usec;
@@ -126,6 +130,11 @@ struct relay_held {
     char calls[LIMIT_METER_CALLS_TEXT];
 };
 
+/* So many at once, and so many per second after that; in millionths. */
+struct relay_credit {
+    uint64_t left, usec;
+};
+
 struct relay_spare {
     int fd; /* -1: none any more */
     bool busy;
@@ -160,7 +169,9 @@ struct relay_box {
     uint64_t bytes;                  /* both ways */
     uint64_t allowed, denied;        /* decisions */
     uint64_t questions;              /* to its resolver that were answered */
-    uint64_t credit, credit_usec;    /* of new connections and questions, in millionths */
+    struct relay_credit news;        /* new connections and questions */
+    struct relay_credit visits;      /* connections to published ports */
+    struct relay_credit lines;       /* refusals that are told one by one */
     uint64_t rate_credit, rate_usec; /* of bytes, in millionths */
 };
 
@@ -215,12 +226,12 @@ uint64_t relay_udp_refused(const struct relay_box *b);
 
 /* ---- tell.c ---- */
 
-static inline uint64_t relay_burst(const struct relay_box *b)
-{
-    return 2ull * b->budgets.new_per_sec;
-}
 /* May it open one more, or ask one more question, now? */
 bool relay_spend(struct relay_box *b);
+/* May one more connect to a port that it publishes? */
+bool relay_spend_visit(struct relay_box *b);
+/* All of it is there at the beginning. */
+void relay_fill_credits(struct relay_box *b);
 /* With the calls of the meter, or those that are active now. */
 void relay_tell(struct relay_box *b, struct relay_event *e, const struct meter *m);
 /* The same for what was refused only because there was too much of it: at most once a second. */
@@ -244,6 +255,9 @@ void names_on_datagram(struct loop_io *io, uint32_t events);
 size_t names_answer(struct relay_box *b, const uint8_t *msg, size_t len, bool tcp, uint8_t *out);
 
 /* ---- accept.c, conn.c ---- */
+
+/* accept() found no descriptor left. */
+void relay_shed(struct relay *r, int listener);
 
 void conn_on_accept(struct loop_io *io, uint32_t events);
 void conn_close_all(struct relay_box *b);

@@ -532,7 +532,10 @@ void rules_decide_own(const struct rules *r, const struct host *host, uint16_t p
 {
     char text[LIMIT_ADDRESS_TEXT];
 
-    if (ret->decision != EGRESS_ALLOW || find_naming(r, address, port))
+    const struct rule *named = find_naming(r, address, port);
+
+    /* A range is about others: who means this machine names its address. */
+    if (ret->decision != EGRESS_ALLOW || (named && named->range.len == address->bits))
         return;
     say(ret, EGRESS_DENY, NULL, r->allow.key,
         "%s is at %s, an address of this machine itself, and no entry of %s names it for port %u",

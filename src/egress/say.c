@@ -59,22 +59,30 @@ void conn_tell_end(struct conn *c)
 
 /* ---- the last word ---- */
 
+#define BYE_READS 16           /* in one turn */
+#define BYE_BYTES (256u << 10) /* that are read only to be thrown away */
+
 static void on_bye(struct loop_io *io, uint32_t events)
 {
     struct conn *c = (struct conn *)((char *)io - offsetof(struct conn, client));
     int r = conn_flush(c);
     char ignored[4096];
-    ssize_t n;
+    ssize_t n = 0;
 
     (void)events;
     if (r < 0)
         return;
     if (r > 0)
         (void)shutdown(c->client_fd, SHUT_WR);
-    do { /* unread bytes would turn the end into a reset, and the last word would be lost */
+    /* Unread bytes would turn the end into a reset, and the last word would be lost. But who goes
+     * on and on has not come to listen. */
+    for (int i = 0; i < BYE_READS; i++) {
         n = recv(c->client_fd, ignored, sizeof(ignored), MSG_DONTWAIT);
-    } while (n > 0);
-    if ((n == 0 && r > 0) || (n < 0 && errno != EAGAIN) ||
+        if (n <= 0)
+            break;
+        c->ignored += (uint32_t)n;
+    }
+    if (c->ignored > BYE_BYTES || (n == 0 && r > 0) || (n < 0 && errno != EAGAIN) ||
         loop_change(&c->client, (r ? 0 : EPOLLOUT) | (n ? EPOLLIN : 0)) < 0)
         conn_free(c);
 }

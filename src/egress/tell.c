@@ -8,19 +8,36 @@
 #define MILLION   1000000ull
 #define HELD_USEC 1000000ull
 
+static bool take(const struct relay_box *b, struct relay_credit *c, uint64_t per_sec, uint64_t most)
+{
+    uint64_t now = loop_now(b->relay->loop), passed = now - c->usec;
+
+    c->usec = now;
+    c->left += passed * per_sec;
+    if (c->left > most * MILLION)
+        c->left = most * MILLION;
+    if (c->left < MILLION)
+        return false;
+    c->left -= MILLION;
+    return true;
+}
+
+void relay_fill_credits(struct relay_box *b)
+{
+    const uint64_t now = loop_now(b->relay->loop);
+    const struct relay_credit full = {.left = UINT64_MAX / 2, .usec = now}; /* take() cuts it */
+
+    b->news = b->visits = b->lines = full;
+}
+
 bool relay_spend(struct relay_box *b)
 {
-    uint64_t now = loop_now(b->relay->loop), passed = now - b->credit_usec;
-    uint64_t most = relay_burst(b) * MILLION;
+    return take(b, &b->news, b->budgets.new_per_sec, 2ull * b->budgets.new_per_sec);
+}
 
-    b->credit_usec = now;
-    b->credit += passed * b->budgets.new_per_sec;
-    if (b->credit > most)
-        b->credit = most;
-    if (b->credit < MILLION)
-        return false;
-    b->credit -= MILLION;
-    return true;
+bool relay_spend_visit(struct relay_box *b)
+{
+    return take(b, &b->visits, b->budgets.new_per_sec, 2ull * b->budgets.new_per_sec);
 }
 
 static void count(struct relay_box *b, const struct relay_event *e, const struct meter *m)
@@ -47,6 +64,10 @@ void relay_tell(struct relay_box *b, struct relay_event *e, const struct meter *
     if (!m) {
         meter_begin(&now, b);
         m = &now;
+    }
+    if (!e->allowed && !take(b, &b->lines, LIMIT_RELAY_LINES, LIMIT_RELAY_LINES_MOST)) {
+        relay_tell_often(b, e, m);
+        return;
     }
     if (!e->is_end)
         count(b, e, m);

@@ -45,6 +45,11 @@ static int check_hello(struct conn *c)
             c, "the TLS hello names another server than the one that was allowed, or none");
         return -1;
     }
+    if (c->hello->sni == HELLO_SNI_INVALID || c->hello->sni == HELLO_SNI_SEVERAL ||
+        (c->hello->sni == HELLO_SNI_ADDRESS && !host_equal(&c->hello->host, &c->host))) {
+        conn_refuse_inner(c, "the TLS hello names a server in a way that can be read in two ways");
+        return -1;
+    }
     if (c->host.kind != HOST_NAME && c->hello->sni == HELLO_SNI_NAME) {
         rules_decide_name(c->box->rules, &c->hello->host, c->port, &v);
         if (v.decision == EGRESS_DENY) {
@@ -118,8 +123,13 @@ static struct http_slice sent_authority(const struct conn *c)
     s = (struct http_slice){s.at + n, s.len - n};
     n = skip(s, "http://") + skip(s, "https://");
     s = (struct http_slice){s.at + n, s.len - n};
-    for (n = 0; n < s.len && !memchr(" \r\n/?#", s.at[n], 6);)
+    for (n = 0; n < s.len && !memchr(" \r\n", s.at[n], 3);)
         n++;
+    s.len = n;
+    for (n = 0; n < s.len && !memchr("/?#", s.at[n], 3);)
+        n++;
+    if (memchr(s.at + n, '@', s.len - n)) /* a password may have one of these in it */
+        return (struct http_slice){s.at, 0};
     s.len = n;
     p = memrchr(s.at, '@', s.len);
     n = p ? (size_t)(p + 1 - s.at) : 0;

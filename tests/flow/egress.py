@@ -737,6 +737,9 @@ def _(w):
         same([said([EXAMPLE, port], hello(n), rule) for n in (None, "evil.test", "example.test")], [True, False, False],
              f"by address, {port}")
         same(said([EXAMPLE, port], hello(), rule, f"example.test:{port}"), True, "a name that is allowed as well")
+        odd = (with_names((0, b"a_b.evil.test")), with_names((0, b"evil.test:443")), with_names((0, b"evil.test"), (0, b"x.test")),
+               with_names((0, "\u00e9vil.test".encode())), with_names((0, EVIL.encode())))
+        same([said([EXAMPLE, port], x, rule) for x in odd], [False] * len(odd), f"names that can be read in two ways, by address, {port}")
     same({e["sni"] for e in w.seen("http")} - {None, "example.test"}, set())
     results = w.probe([curl("https://example.test:8443/", env=e) for e in (None, NO_PROXY)], "--allow-network=example.test:8443")
     need(all("SNI: example.test" in r["out"] for r in results), results)
@@ -1038,6 +1041,107 @@ def _(w):
     need("I am" not in results[-4]["got"] and "I am" not in results[-3]["out"], results[-4:-2])
     all_refused(where, results, 403)
     same([status(r) for r in results[-2:]], [502, 200], "the control: nobody listens at one, somebody at the other")
+
+
+def as_root_of_the_network(*words):
+    if os.getuid():
+        raise Skip("only root can change the addresses of this network here")
+    same(subprocess.run(["ip", *words], capture_output=True).returncode, 0, words)
+
+
+@test("nor are its second addresses, ranges that are delivered to it, or a rule about a range around them")
+def _(w):
+    for words in (("addr", "add", "93.184.217.1/24", "dev", "host0"), ("addr", "add", "93.184.217.2/24", "dev", "host0"),
+                  ("-6", "route", "add", "local", "2606:2800:220:a::/64", "dev", "lo")):
+        as_root_of_the_network(*words)
+    try:
+        where = ["93.184.217.1:80", "93.184.217.2:80", "93.184.217.2:22"] + (["[2606:2800:220:a::77]:80"] if world.has_ipv6() else [])
+        for rule in ("public:*", "93.184.0.0/16:*,2606::/16:*"):
+            all_refused(where, w.probe([connect(x) for x in where], f"--allow-network={rule}"), 403)
+        same([status(r) for r in w.probe([connect("93.184.217.2:80")], "--allow-network=93.184.217.2:80")], [200], "the control: it is named")
+    finally:
+        for words in (("addr", "del", "93.184.217.2/24", "dev", "host0"), ("addr", "del", "93.184.217.1/24", "dev", "host0"),
+                      ("-6", "route", "del", "local", "2606:2800:220:a::/64", "dev", "lo")):
+            as_root_of_the_network(*words)
+
+
+def seconds_of(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return sum(int(x) for x in f.read().rsplit(")", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
+
+
+@test("who hangs up while he is being connected, or goes on talking after a refusal, costs the relay nothing")
+def _(w):
+    script = os.path.join(w.ws, "rude.py")
+    with open(script, "w") as f:
+        f.write("""import socket, struct, sys, time
+if sys.argv[1] == "hang up":
+    for i in range(5):
+        s = socket.create_connection(("93.184.99.%d" % (i + 1), 7000))
+        s.shutdown(socket.SHUT_WR)
+        time.sleep(0.05)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        s.close()
+    print("done", flush=True)
+    time.sleep(3)
+else:
+    s = socket.create_connection(("127.0.0.1", 3128))
+    s.sendall(b"GET http://denied.test/ HTTP/1.1\\r\\nHost: denied.test\\r\\n\\r\\n")
+    n, big, end = 0, bytes(1 << 20), time.monotonic() + 5
+    try:
+        while time.monotonic() < end:
+            n += s.send(big)
+    except OSError:
+        pass
+    print(n, flush=True)
+""")
+    r = w.exec("--allow-network=example.test", "--", "/usr/bin/python3", "rude.py", "talk")
+    need(r.returncode == 0 and int(r.stdout) < 32 << 20, f"{r.stdout} bytes were taken after the refusal {r.stderr}")
+    as_root_of_the_network("route", "add", "93.184.99.0/24", "via", "10.9.0.77")
+    try:
+        as_root_of_the_network("neigh", "replace", "10.9.0.77", "lladdr", "02:00:00:00:00:77", "dev", "host0")
+        p = subprocess.Popen([os.path.join(w.bin, "clawden-sandbox"), "exec", "--allow-network=public:*", "--", "/usr/bin/python3", "rude.py", "hang up"],
+                             env=w.env, cwd=w.ws, stdout=subprocess.PIPE, text=True)
+        same(p.stdout.readline(), "done\n")
+        relay = relay_of(w)
+        before = seconds_of(relay)
+        p.wait(20)
+        p.stdout.close()
+        need(seconds_of(relay) - before < 1, f"{seconds_of(relay) - before} s of 3 s")
+    finally:
+        subprocess.run(["ip", "route", "del", "93.184.99.0/24"], capture_output=True)
+
+
+@test("what cannot be written down does not happen: without a record nothing new is let out")
+def _(w):
+    w.box(allow=["example.test:7000"])
+    p = w.start("box", "/usr/bin/python3", "-uc", """import socket, sys
+for line in sys.stdin:
+    try:
+        s = socket.create_connection(("example.test", 7000), 5)
+        s.sendall(b"hello")
+        print("yes" if s.recv(5) else "no")
+        s.close()
+    except OSError:
+        print("no")
+""")
+
+    def ask():
+        p.stdin.write("again\n")
+        p.stdin.flush()
+        return p.stdout.readline().strip()
+    same(ask(), "yes", "the control")
+    record = os.path.join(w.data, "logs/audit.jsonl")
+    os.chmod(record, 0o644)  # a record that others may read is none
+    try:
+        need(wait_for(lambda: ask() == "no", 5), "it goes on")
+        same([ask() for _ in range(3)], ["no"] * 3)
+    finally:
+        os.chmod(record, 0o600)
+    need(wait_for(lambda: ask() == "yes", 5), "it does not begin again")
+    p.stdin.close()
+    p.wait(10)
+    p.stdout.close()
 
 
 @test("a program that asks the resolver itself and gives the address to a proxy gets the name's verdict")
@@ -1494,7 +1598,7 @@ def _(w):
         with open(f"/proc/net/{name}") as f:
             found += [x[1] for x in (line.split() for line in f.readlines()[1:]) if x[3] == "0A" and int(x[1].split(":")[1], 16) == port]
     same(found, [f"0100007F:{port:04X}"])
-    w.told("egress.allow", via="published")
+    w.told("egress.end", via="published")
     # connections that end in every way give their place back
     for _ in range(40):
         s = socket.create_connection(("127.0.0.1", port), timeout=5)

@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "cmd/docker/docker.h"
 #include "cmd/docker/request.h"
+#include "egress/net.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/values.h"
 
@@ -312,6 +313,10 @@ static int add_port(struct request *q, const struct flags *f)
         else
             (void)refuse("publish", f->value, err.msg);
         return -1;
+    }
+    if (p.port == 53 || p.port == NET_PROXY_PORT || p.port == NET_CAUGHT_PORT) {
+        values_port_done(&p);
+        return refuse("publish", f->value, "this port of a box is the relay's own");
     }
     if (p.host_ip[0] && !is_loopback(p.host_ip)) {
         values_port_done(&p);

@@ -77,8 +77,14 @@ bool rules_ask(struct box_record *r)
     struct error err;
     ssize_t n;
 
-    if (!sandbox_has_network(r) || !helper_find("clawden", path, sizeof(path)))
-        return true; /* then the network's name says it */
+    if (!sandbox_has_network(r))
+        return true;
+    if (!helper_find("clawden", path, sizeof(path))) {
+        (void)say_refused("network '%s': the program 'clawden', which reads the settings, is not "
+                          "installed beside this one",
+                          r->network);
+        return false;
+    }
     n = run(path, r, &text);
     if (n < 0) {
         (void)say_refused("the settings of network '%s' could not be read: see 'clawden config "

@@ -43,6 +43,7 @@ static const uint16_t calls[] = {
     SYS_newfstatat,
     SYS_lseek,
     SYS_flock,
+    SYS_ftruncate,
     SYS_fdatasync,
     SYS_fsync,
     SYS_unlinkat,
@@ -50,6 +51,7 @@ static const uint16_t calls[] = {
     SYS_faccessat2,
     SYS_geteuid,
     SYS_getuid,
+    SYS_prlimit64,
     /* memory, signals, the end */
     SYS_brk,
     SYS_mmap,

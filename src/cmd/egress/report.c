@@ -45,6 +45,8 @@ void report_event(struct relay *r, const struct relay_event *e)
     if (failed && !s->audit_fails) /* told once: a full disk is full for a while */
         log_warn("%s: decisions about the network are not recorded", err.msg);
     s->audit_fails = failed;
+    /* What cannot be written down does not happen; the next refusal tries again. */
+    r->closed = failed ? "decisions cannot be recorded: is the disk full?" : NULL;
 }
 
 /* ---- what is known of a box ---- */

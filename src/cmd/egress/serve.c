@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "base/limits.h"
 #include "cmd/egress/egress.h"
 
+#define OTHER_FDS 200u        /* that are no connection's */
 #define TALK_USEC 10000000ull /* to say what it wants */
 
 struct client {
@@ -145,13 +147,26 @@ static int take_wish(int fd, struct wish **ret_wish, struct rules **ret_rules, s
     return r;
 }
 
+/* Six descriptors to a connection: no box gets more than half of them all. */
+static uint32_t most_conns(uint32_t wanted)
+{
+    struct rlimit l = {.rlim_cur = 1024};
+    uint64_t most;
+
+    (void)getrlimit(RLIMIT_NOFILE, &l);
+    most = l.rlim_cur > 2 * OTHER_FDS ? (l.rlim_cur - OTHER_FDS) / 12 : 16;
+    if (!wanted || wanted > LIMIT_RELAY_CONNS)
+        wanted = LIMIT_RELAY_CONNS;
+    return wanted < most ? wanted : (uint32_t)most;
+}
+
 static struct relay_budgets budgets_of(const struct wish *w)
 {
     return (struct relay_budgets){.bytes = w->budgets.bytes,
                                   .bytes_per_sec = w->budgets.bytes_per_sec,
                                   .host_bytes = w->budgets.host_bytes,
                                   .call_bytes = w->budgets.call_bytes,
-                                  .conns = w->budgets.conns,
+                                  .conns = most_conns(w->budgets.conns),
                                   .host_conns = w->budgets.host_conns,
                                   .new_per_sec = w->budgets.new_per_sec};
 }
@@ -393,8 +408,11 @@ void serve_on_accept(struct loop_io *io, uint32_t events)
     int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     (void)events;
-    if (fd < 0)
+    if (fd < 0) {
+        if (errno == EMFILE || errno == ENFILE)
+            relay_shed(&s->relay, s->listener);
         return;
+    }
     if (s->n_clients >= LIMIT_CLIENTS || !is_ours(fd))
         (void)close(fd);
     else
