@@ -83,3 +83,40 @@
 #define LIMIT_CONFIG_DEPTH 64u        /* objects and arrays in each other; settings nest seven */
 #define LIMIT_CONFIG_KEYS  65536u     /* members of all objects of one file */
 #define LIMIT_COMMAND_LINE (128u << 10) /* a command line that is split into words: one kernel string */
+
+/* Workspace file tools: src/files. The other side of each is a program that wants it to hurt. */
+#define LIMIT_FILES_READ     (256u << 10) /* text or bytes that one read gives back */
+#define LIMIT_FILES_LINES    2000u        /* lines of one read when nobody says how many */
+#define LIMIT_FILES_CHUNK    (64u << 10)  /* bytes of a file read at once */
+#define LIMIT_FILES_SCAN     (64u << 20)  /* bytes looked through to count lines */
+#define LIMIT_FILES_HASH     (8u << 20)   /* larger files are known by their stat alone */
+#define LIMIT_FILES_WRITE    (128u << 20) /* one written, edited or patched file; held in memory */
+#define LIMIT_FILES_EDITS    256u         /* replacements of one edit */
+#define LIMIT_FILES_NEAR     (1u << 20)   /* near misses are looked for in files up to this */
+#define LIMIT_FILES_XATTRS   (64u << 10)  /* each attribute carried over; their names, 4 KiB */
+#define LIMIT_FILES_LINKS    40u          /* links at the end of one path; the kernel's own number */
+#define LIMIT_FILES_TRIES    128u         /* temporary names, before somebody is doing it on purpose */
+#define LIMIT_FILES_NAMES    65536u       /* names of one folder that are sorted */
+#define LIMIT_FILES_HELD     262144u      /* names held at once by a walk, of all its folders */
+#define LIMIT_FILES_AT_ONCE  1024u        /* names of a folder that remove holds, at each depth */
+#define LIMIT_FILES_DEPTH    128u         /* folders in folders: one descriptor each */
+#define LIMIT_FILES_VISIT    1000000u     /* entries that one find, grep or remove looks at */
+#define LIMIT_FILES_ENTRIES  10000u       /* entries that one list or find gives back */
+#define LIMIT_FILES_OUT      (4u << 20)   /* names and lines that one list, find or grep gives back */
+#define LIMIT_FILES_MATCHES  10000u       /* lines that one grep gives back */
+#define LIMIT_FILES_CONTEXT  20u          /* lines around a match */
+#define LIMIT_FILES_LINE     (1u << 20)   /* longer lines are searched in pieces of this */
+#define LIMIT_FILES_LINE_OUT 500u         /* bytes shown of a line that matches */
+#define LIMIT_FILES_PATTERN  4096u        /* a pattern as it is written */
+#define LIMIT_FILES_PROGRAM  20000u       /* its steps: counted repetitions multiply */
+#define LIMIT_FILES_NESTING  64u          /* parentheses, braces in each other */
+#define LIMIT_FILES_REPEAT   1000u        /* the largest number in {m,n} */
+#define LIMIT_FILES_STATES   1024u        /* sets of steps remembered while matching, 1 KiB each ... */
+#define LIMIT_FILES_STEPS    (1u << 20)   /* ... and the steps in them */
+#define LIMIT_FILES_DIFF     (64u << 10)  /* text of a diff; the rest is counted only */
+#define LIMIT_FILES_DIFF_TRY 400u         /* changed lines that a diff tells apart: its work is quadratic */
+#define LIMIT_FILES_DIFF_LINES 200000u    /* lines between the first and the last change */
+#define LIMIT_PATCH_BYTES    (16u << 20)  /* one patch */
+#define LIMIT_PATCH_FILES    128u         /* files of one patch: two descriptors each */
+#define LIMIT_PATCH_LINES    500000u      /* lines of one patch */
+#define LIMIT_PATCH_WORK     50000000u    /* lines compared while the places of a patch are looked for */

@@ -142,10 +142,11 @@ static void grep(struct bench *b, const char *name, const char *pattern, bool li
     for (int i = 0; i < 5; i++) {
         struct files_grep g;
         struct error err;
-        double start = now(), rate;
+        clock_t start = clock(); /* of one core: others may be at work on this machine */
+        double rate;
 
         must(files_grep(&b->root, "big", &q, &g, &err), &err);
-        rate = (double)g.bytes / (now() - start);
+        rate = (double)g.bytes / (double)(clock() - start) * CLOCKS_PER_SEC / 1e6;
         best = rate > best ? rate : best;
         if (i == 4)
             printf("grep %-22s %8.0f MB/s   %zu matches in %.0f MB\n", name, best, g.n_matching,
@@ -180,8 +181,9 @@ static void fill(struct bench *b)
         char name[64];
 
         (void)snprintf(name, sizeof(name), "big/%u", i);
-        must(files_write(&b->root, name, text.data, text.len, FILES_PARENTS, NULL, NULL, &ret, &err),
-             &err);
+        must(
+            files_write(&b->root, name, text.data, text.len, FILES_PARENTS, NULL, NULL, &ret, &err),
+            &err);
     }
 }
 
@@ -212,12 +214,9 @@ int main(int argc, char **argv)
     grep(&b, "regex, none", "foo\\w+bar", false, false);
     grep(&b, "regex, 1 % of lines", "count\\[\\d*77\\]", false, false);
     grep(&b, "regex, (a+)+$", "(a+)+$", false, false);
-    for (unsigned i = 0; i < 4; i++) {
-        static const char *const names[] = {"src", "many", "big", "."};
-
-        if (i < 3)
-            must(files_remove(&b.root, names[i], true, NULL, &err), &err);
-    }
+    must(files_remove(&b.root, "src", true, NULL, &err), &err);
+    must(files_remove(&b.root, "many", true, NULL, &err), &err);
+    must(files_remove(&b.root, "big", true, NULL, &err), &err);
     (void)close(fd);
     return rmdir(path) < 0;
 }

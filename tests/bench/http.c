@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server for wrk: `bench_http PORT [PEM KEY]` at 127.0.0.1, TLS with a certificate. /healthz is a
- * small JSON answer; /later is given from the loop, after the callback; /part in chunks; POST is
- * read and counted. It prints its memory and connections at SIGUSR1, and ends at SIGTERM.
+ * small JSON answer; /later is given from the loop, after the callback; /part in chunks; /ws is a
+ * WebSocket that says everything back; POST is read. It prints its memory and connections at
+ * SIGUSR1, and ends at SIGTERM.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include "http/chars.h"
 #include "http/server.h"
 #include "http/tls.h"
+#include "http/websocket.h"
 #include "loop/loop.h"
 
 static const struct http_field json[] = {{"Content-Type", "application/json"}};
@@ -40,11 +42,26 @@ static void on_turn(struct loop_task *t)
     free(l);
 }
 
+static void on_message(struct ws *w, bool is_text, const char *data, size_t len)
+{
+    (void)ws_send(w, is_text, data, len);
+}
+
+static void on_ws_gone(struct ws *w, unsigned code)
+{
+    (void)w;
+    (void)code;
+}
+
 static void on_request(struct http_exchange *x)
 {
+    static const struct ws_ops echo = {.on_message = on_message, .on_gone = on_ws_gone};
+    static const struct ws_options ws = {.ops = &echo, .max_message = 1u << 20};
     struct later *l;
 
-    if (x->method == HTTP_POST) {
+    if (http_slice_is(x->path, "/ws")) {
+        (void)ws_accept(x, &ws);
+    } else if (x->method == HTTP_POST) {
         (void)http_read_body(x, 1u << 30);
     } else if (http_slice_is(x->path, "/later")) {
         l = calloc(1, sizeof(*l));

@@ -11,5 +11,6 @@ int cmd_prune(int argc, char **argv);
 int cmd_ps(int argc, char **argv);
 int cmd_image_build(int argc, char **argv);
 int cmd_sandbox(int argc, char **argv);
+int cmd_token(int argc, char **argv);
 int cmd_why(int argc, char **argv);
 int cmd_what_if(int argc, char **argv);

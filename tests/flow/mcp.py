@@ -1,0 +1,296 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Real MCP clients against src/mcp, through the toys of tests/flow/mcp_echo.c: stdio, and HTTP through a bridge. Prints TAP.
+
+  mcp.py PROGRAM [--client DIR] [--only WORD] [--serve PORT]
+
+The clients and the conformance suite (npm, 180 MB) are installed into --client, by default $CLAWDEN_MCP_DIR or a cache folder of the caller's, unless
+they are there already. --serve leaves the bridge running for a client of one's own (inspector, conformance suite).
+"""
+import argparse
+import http.server
+import json
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from tap import Skip, default_label, need, run, same, test  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGES = ["@modelcontextprotocol/sdk@1.32.2", "@modelcontextprotocol/client@2.4.0", "@modelcontextprotocol/conformance@0.2.0-alpha.12",
+            "node@22.23.3"]
+ARGS = None
+
+
+def install(folder):
+    """Exact versions: npm takes old ones here, without a word, when it does not like the engine."""
+    mark = os.path.join(folder, "installed")
+    if os.path.exists(mark) and open(mark).read().split() == PACKAGES:
+        return
+    if not shutil.which("npm"):
+        raise Skip("npm is not installed")
+    os.makedirs(folder, exist_ok=True)
+    for words in (["init", "-y"], ["install", "--no-audit", "--no-fund", "--save-exact", *PACKAGES]):
+        r = subprocess.run(["npm", *words], cwd=folder, capture_output=True, text=True, timeout=600)
+        if r.returncode:
+            if re.search(r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|network|_CERT|UNABLE_TO_VERIFY", r.stderr):
+                raise Skip("the npm registry cannot be reached: " + r.stderr.strip().split("\n")[-1][:100])
+            raise AssertionError(f"npm {' '.join(words)}: {r.stderr[-400:]}")
+    with open(mark, "w") as f:
+        f.write("\n".join(PACKAGES))
+
+
+class Server:
+    """The program in its --posts mode: one line in, one line out."""
+
+    def __init__(self, *words):
+        self.p = subprocess.Popen([ARGS.program, "--posts", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.lock = threading.Lock()
+
+    def post(self, headers, body, version=None, session_unknown=False):
+        line = {"headers": headers, "body": body, "session_unknown": session_unknown}
+        if version:
+            line["version"] = version
+        with self.lock:
+            self.p.stdin.write(json.dumps(line) + "\n")
+            self.p.stdin.flush()
+            return json.loads(self.p.stdout.readline())
+
+    def close(self):
+        self.p.stdin.close()
+        need(self.p.wait(20) == 0, f"the server ended with {self.p.returncode}")
+        self.p.stdout.close()
+
+
+def bridge(server, port=0):
+    """HTTP around it, as a gateway would have it: POST only, JSON or a stream, sessions for those who initialize."""
+    sessions = {}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_):
+            pass
+
+        def reply(self, status, body=b"", **headers):
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def is_local(self):
+            """No page of somewhere else, also by a name that leads here."""
+            here = (f"127.0.0.1:{httpd.server_address[1]}", f"localhost:{httpd.server_address[1]}")
+            origin = self.headers.get("Origin")
+            return self.headers.get("Host") in here and (origin is None or origin.removeprefix("http://") in here)
+
+        def do_GET(self):
+            self.reply(405, Allow="POST")
+
+        do_DELETE = do_GET
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("utf-8", "surrogateescape")
+            if not self.is_local():
+                self.reply(403)
+                return
+            name = self.headers.get("Mcp-Session-Id")
+            a = server.post(dict(self.headers.items()), body, sessions.get(name), bool(name) and name not in sessions)
+            extra = {}
+            if a.get("version"):
+                extra["Mcp_Session_Id"] = secrets.token_hex(16)
+                sessions[extra["Mcp_Session_Id"]] = a["version"]
+            messages = a["messages"]
+            if len(messages) > 1:
+                text = "".join(f"event: message\ndata: {m}\n\n" for m in messages)
+                self.reply(a["status"], text.encode(), Content_Type="text/event-stream", X_Accel_Buffering="no", **extra)
+            else:
+                self.reply(a["status"], "".join(messages).encode(), Content_Type="application/json", **extra)
+
+    class Many(http.server.ThreadingHTTPServer):
+        request_queue_size = 128  # clients come fifty at a time; five is the module's own
+
+        def handle_error(self, *_):
+            pass  # a client that goes away in the middle
+
+    httpd = Many(("127.0.0.1", port), Handler)
+    threading.Thread(target=httpd.serve_forever, daemon=True).start()
+    return httpd
+
+
+class World:
+    def close(self):
+        pass
+
+
+def talk(kind, target):
+    install(ARGS.client)
+    node = os.path.join(ARGS.client, "node_modules/.bin/node")
+    r = subprocess.run([node, os.path.join(HERE, "mcp_client.cjs"), ARGS.client, kind, target], stdin=subprocess.DEVNULL,
+                       capture_output=True, text=True, timeout=60)
+    need(r.returncode == 0, f"the client failed: {r.stderr[-800:]}")
+    return json.loads(r.stdout)
+
+
+def over_http(fn, *words):
+    """fn(URL of a server of its own)."""
+    install(ARGS.client)
+    server = Server(*words)
+    httpd = bridge(server)
+    try:
+        return fn(f"http://127.0.0.1:{httpd.server_address[1]}/mcp")
+    finally:
+        httpd.shutdown()
+        httpd.server_close()
+        server.close()
+
+
+def talk_http(kind):
+    return over_http(lambda url: talk(kind, url))
+
+
+def check(saw, version):
+    modern = version == "2026-07-28"
+    same(saw["version"], version, "the version")
+    same(saw["server"]["name"], "toys", "the server")
+    same(saw["instructions"], "Play.", "instructions")
+    same([t["name"] for t in saw["tools"]], ["echo", "count", "ask"], "tools")
+    same(saw["tools"][2]["annotations"]["destructiveHint"], True, "annotations")
+    same(saw["echo"]["content"], [{"type": "text", "text": "grüß ☃"}], "echo")
+    same((saw["bad"]["isError"], saw["bad"]["content"][0]["text"]), (True, "text: must be of type string, not integer"), "bad arguments")
+    same(saw["unknown"]["code"], -32602, "an unknown tool")
+    same(saw["progress"], [1, 2, 3], "progress")
+    same(saw["count"]["structuredContent"], {"counted": 3}, "structured content")
+    same(json.loads(saw["count"]["content"][0]["text"]), {"counted": 3}, "its text")
+    same(saw["many"], [f"n{i}" for i in range(50)], "fifty at once")
+    if modern:
+        same(saw["asked"], "remove it", "the question")
+        same(saw["ask"]["value"]["content"][0]["text"], "done", "after the answer")
+    else:
+        same(saw["ask"]["value"]["isError"], True, "a question that cannot be put")
+        same(saw["ping"], {"value": saw["ping"].get("value")}, "ping")
+    same(saw["errors"], [], "the client complains")
+    if "after" in saw:
+        need("value" not in saw["stopped"], f"a cancelled call came to its end: {saw['stopped']}")
+        same(saw["after"]["content"][0]["text"], "still here", "after a cancellation")
+        m = re.search(r"cancelled at (\d+)", saw["stderr"])
+        need(m and int(m.group(1)) < 100, f"the server did not hear of it: {saw['stderr']!r}")
+
+
+@test("SDK 1.32.2 over stdio: 2025-11-25")
+def _(w):
+    check(talk("sdk1", ARGS.program), "2025-11-25")
+
+
+@test("SDK 1.32.2 over HTTP: 2025-11-25")
+def _(w):
+    check(talk_http("sdk1"), "2025-11-25")
+
+
+@test("SDK 2.4.0 as it is, over stdio: 2025-11-25")
+def _(w):
+    check(talk("sdk2", ARGS.program), "2025-11-25")
+
+
+@test("SDK 2.4.0 finds 2026-07-28 by itself, over stdio")
+def _(w):
+    check(talk("sdk2-auto", ARGS.program), "2026-07-28")
+
+
+@test("SDK 2.4.0 finds 2026-07-28 by itself, over HTTP")
+def _(w):
+    check(talk_http("sdk2-auto"), "2026-07-28")
+
+
+@test("SDK 2.4.0 with nothing but 2026-07-28, over stdio")
+def _(w):
+    check(talk("sdk2-pin", ARGS.program), "2026-07-28")
+
+
+@test("SDK 2.4.0 with nothing but 2026-07-28, over HTTP")
+def _(w):
+    check(talk_http("sdk2-pin"), "2026-07-28")
+
+
+# Scenarios that fail, and why. One that is listed and passes is a failure too.
+NOT_OFFERED = {
+    "resources and prompts": ["resources-list", "resources-read-text", "resources-read-binary", "resources-templates-read", "prompts-list",
+                              "prompts-get-simple", "prompts-get-with-args", "prompts-get-embedded-resource", "prompts-get-with-image"],
+    "completion": ["completion-complete"],
+    "sound and resources in results": ["tools-call-audio", "tools-call-embedded-resource", "tools-call-mixed-content"],
+}
+NOT_OFFERED_MODERN = {
+    "prompts": ["input-required-result-non-tool-request", "caching"],
+    "the tasks extension": ["tasks-lifecycle", "tasks-capability-negotiation", "tasks-wire-fields", "tasks-request-state-removal",
+                            "tasks-mrtr-input", "tasks-request-headers", "tasks-dispatch-and-envelope", "tasks-required-task-error",
+                            "tasks-mrtr-composition"],
+    "$defs and $ref, which our schemas do without": ["json-schema-2020-12"],
+}
+NOT_OFFERED_LEGACY = {
+    "requests of the server to its client": ["tools-call-sampling", "tools-call-elicitation", "elicitation-sep1034-defaults",
+                                             "elicitation-sep1330-enums"],
+    "log messages to the client": ["tools-call-with-logging"],
+    "resources": ["resources-subscribe", "resources-unsubscribe"],
+    "$defs and $ref, which our schemas do without": ["json-schema-2020-12"],
+}
+
+
+def conform(version, *lists):
+    def suite(url):
+        modules = os.path.join(ARGS.client, "node_modules")
+        return subprocess.run([os.path.join(modules, ".bin/node"), os.path.join(modules, "@modelcontextprotocol/conformance/dist/index.js"),
+                               "server", "--url", url, "--requirements", version], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=300)
+    r = over_http(suite, "--fixtures")
+    rows = re.findall(r"^([✓✗]) ([\w-]+): (\d+) passed", r.stdout.split("=== SUMMARY ===")[-1], re.M)
+    need(len(rows) > 30, f"the suite ran {len(rows)} scenarios: {r.stderr[-500:]}")
+    same(sorted(name for mark, name, _ in rows if mark == "✗"), sorted(n for one in lists for names in one.values() for n in names),
+         f"scenarios that fail, of {len(rows)}")
+
+
+@test("the conformance suite for 2026-07-28: nothing fails but what is not offered")
+def _(w):
+    conform("2026-07-28", NOT_OFFERED, NOT_OFFERED_MODERN)
+
+
+@test("the conformance suite for 2025-11-25: nothing fails but what is not offered")
+def _(w):
+    conform("2025-11-25", NOT_OFFERED, NOT_OFFERED_LEGACY)
+
+
+@test("end of input is the end of the server, also with a count under way")
+def _(w):
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "count", "arguments": {"to": 1000, "pause_ms": 1000}, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}}})
+    r = subprocess.run([ARGS.program], input=line + "\n", capture_output=True, text=True, timeout=10)
+    same((r.returncode, r.stdout, r.stderr), (0, "", ""), "the server")
+
+
+def main():
+    global ARGS
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("program")
+    a.add_argument("--client", default=os.environ.get("CLAWDEN_MCP_DIR") or
+                   os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "clawden-mcp-client"))
+    a.add_argument("--only", default="")
+    a.add_argument("--label", default=default_label())
+    a.add_argument("--serve", type=int)
+    ARGS = a.parse_args()
+    ARGS.program = os.path.abspath(ARGS.program)
+    if ARGS.serve is not None:
+        httpd = bridge(Server("--fixtures"), ARGS.serve)
+        print(f"http://127.0.0.1:{httpd.server_address[1]}/mcp", flush=True)
+        threading.Event().wait()
+    sys.exit(run("MCP", World, ARGS.only, ARGS.label))
+
+
+if __name__ == "__main__":
+    main()
