@@ -148,6 +148,18 @@ void buf_json_str(struct buf *b, const char *key, const char *value)
     buf_json_string(b, value, strlen(value));
 }
 
+void buf_json_strings(struct buf *b, const char *key, char *const *list, size_t n)
+{
+    buf_json_key(b, key);
+    buf_puts(b, "[");
+    for (size_t i = 0; list && i < n && list[i]; i++) {
+        if (i)
+            buf_puts(b, ",");
+        buf_json_string(b, list[i], strlen(list[i]));
+    }
+    buf_puts(b, "]");
+}
+
 void buf_json_num(struct buf *b, const char *key, long long value)
 {
     buf_json_key(b, key);

@@ -26,6 +26,8 @@ void buf_json_string(struct buf *b, const char *s, size_t len);
 /* "key": with a comma before it unless it opens an object. */
 void buf_json_key(struct buf *b, const char *key);
 void buf_json_str(struct buf *b, const char *key, const char *value);
+/* An array of strings: `n` of them, or as many as stand before a NULL. */
+void buf_json_strings(struct buf *b, const char *key, char *const *list, size_t n);
 void buf_json_num(struct buf *b, const char *key, long long value);
 void buf_json_bool(struct buf *b, const char *key, bool value);
 /* Seconds with six decimals. */

@@ -132,24 +132,12 @@ static bool read_escape(struct parser *p)
 /* One character of more than one byte, copied if it is well-formed (RFC 3629). */
 static bool read_utf8(struct parser *p)
 {
-    const unsigned char *s = (const unsigned char *)p->at;
-    size_t left = (size_t)(p->end - p->at), n = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    unsigned char low = 0x80, high = 0xbf;
+    uint32_t c;
+    size_t n = utf8_take(p->at, (size_t)(p->end - p->at), &c);
 
-    if (s[0] < 0xc2 || s[0] > 0xf4 || left < n)
+    if (n == 0)
         return fail(p, "a string is not UTF-8");
-    if (s[0] == 0xe0)
-        low = 0xa0;
-    else if (s[0] == 0xed)
-        high = 0x9f;
-    else if (s[0] == 0xf0)
-        low = 0x90;
-    else if (s[0] == 0xf4)
-        high = 0x8f;
-    for (size_t i = 1; i < n; i++, low = 0x80, high = 0xbf)
-        if (s[i] < low || s[i] > high)
-            return fail(p, "a string is not UTF-8");
-    memcpy(p->out, s, n);
+    memcpy(p->out, p->at, n);
     p->out += n;
     p->at += n;
     return true;

@@ -17,7 +17,7 @@
 #define LIMIT_AUDIT_LINE   (32u << 10) /* one audit line: argv is cut to fit */
 #define LIMIT_AUDIT_ARGV   (4u << 10)  /* bytes of argv shown in an audit line */
 #define LIMIT_JSON_RESULT  (16u << 10) /* the --json object of one run */
-#define LIMIT_RELAY_CHUNK  (64u << 10) /* bytes moved per wake-up and stream: one full pipe */
+#define LIMIT_STREAM_CHUNK  (64u << 10) /* bytes moved per wake-up and stream: one full pipe */
 #define LIMIT_SLOTS        10u         /* ready and busy slots and berths of one user */
 #define LIMIT_PROC_TREE    8192u       /* processes of one box that the supervisor looks at */
 #define LIMIT_KILL_TABLE   4096u       /* processes that a reaper looks at in one round */

@@ -153,23 +153,11 @@ bool wish_equal(const struct wish *a, const struct wish *b)
 
 /* ---- as text ---- */
 
-static void put_list(struct buf *out, const char *key, char *const *list, size_t n)
-{
-    buf_json_key(out, key);
-    buf_puts(out, "[");
-    for (size_t i = 0; i < n; i++) {
-        if (i)
-            buf_puts(out, ",");
-        buf_json_string(out, list[i], strlen(list[i]));
-    }
-    buf_puts(out, "]");
-}
-
 void wish_write(const struct wish *w, struct buf *out)
 {
     buf_puts(out, "{");
-    put_list(out, "allow", w->allow, w->n_allow);
-    put_list(out, "deny", w->deny, w->n_deny);
+    buf_json_strings(out, "allow", w->allow, w->n_allow);
+    buf_json_strings(out, "deny", w->deny, w->n_deny);
     buf_json_key(out, "host_ports");
     for (size_t i = 0; i < w->n_host_ports; i++)
         buf_printf(out, "%s%u", i ? "," : "[", w->host_ports[i]);

@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "engine/native/watch.h"
-#include "engine/relay.h"
+#include "engine/stream.h"
 #include "engine/throttle.h"
 #include "engine/tty.h"
 
@@ -35,7 +35,7 @@ struct run {
     const struct run_request *req;
     struct run_result *res;
     struct box *box;
-    struct relay relays[N_STREAMS];
+    struct stream streams[N_STREAMS];
     int inner[3]; /* the box's ends, closed once init has them */
     struct tty_filter filters[N_STREAMS];
     int pty;   /* the box's terminal, or -1 */
@@ -95,21 +95,21 @@ static uint64_t now_usec(void)
 static int open_stream(struct run *run, int i, bool must_carry, struct error *err)
 {
     int fd = run->req->exec->stdio[i], p[2];
-    struct relay *r = &run->relays[i];
+    struct stream *r = &run->streams[i];
 
     if (fcntl(fd, F_GETFD) < 0) { /* closed by whoever started us: the box gets nothing there */
         run->inner[i] = -1;
         return 0;
     }
-    if (!must_carry && relay_can_pass(fd)) {
+    if (!must_carry && stream_can_pass(fd)) {
         run->inner[i] = fcntl(fd, F_DUPFD_CLOEXEC, 3);
         return run->inner[i] < 0 ? error_sys(err, -errno, "copy descriptor %d", fd) : 0;
     }
     if (pipe2(p, O_CLOEXEC) < 0)
         return error_sys(err, -errno, "make a pipe for descriptor %d", fd);
     run->inner[i] = i == STREAM_IN ? p[0] : p[1];
-    *r = i == STREAM_IN ? (struct relay){.from = fd, .to = p[1], .own_to = true}
-                        : (struct relay){.from = p[0], .to = fd, .own_from = true};
+    *r = i == STREAM_IN ? (struct stream){.from = fd, .to = p[1], .own_to = true}
+                        : (struct stream){.from = p[0], .to = fd, .own_from = true};
     (void)fcntl(i == STREAM_IN ? p[1] : p[0], F_SETFL, O_NONBLOCK);
     if (i != STREAM_IN && isatty(fd))
         r->filter = &run->filters[i];
@@ -132,15 +132,15 @@ static int open_streams(struct run *run, struct error *err)
 static void use_terminal(struct run *run, int master)
 {
     run->pty = master;
-    run->relays[STREAM_IN] = (struct relay){.from = STDIN_FILENO, .to = master};
-    run->relays[STREAM_OUT] =
-        (struct relay){.from = master, .to = STDOUT_FILENO, .filter = &run->filters[STREAM_OUT]};
+    run->streams[STREAM_IN] = (struct stream){.from = STDIN_FILENO, .to = master};
+    run->streams[STREAM_OUT] =
+        (struct stream){.from = master, .to = STDOUT_FILENO, .filter = &run->filters[STREAM_OUT]};
     (void)tty_raw(STDIN_FILENO);
 }
 
 static uint64_t output_so_far(const struct run *run)
 {
-    return run->relays[STREAM_OUT].bytes + run->relays[STREAM_ERR].bytes;
+    return run->streams[STREAM_OUT].bytes + run->streams[STREAM_ERR].bytes;
 }
 
 /* ---- limits ---- */
@@ -308,7 +308,7 @@ static void move_streams(struct run *run, const struct pollfd *polled)
     uint64_t limit = run->req->spec->limits.output_bytes;
 
     for (int i = 0; i < N_STREAMS; i++) {
-        struct relay *r = &run->relays[i];
+        struct stream *r = &run->streams[i];
         uint64_t done = output_so_far(run);
         uint64_t allowance = i == STREAM_IN || !limit ? UINT64_MAX
                              : done >= limit          ? 0
@@ -316,7 +316,7 @@ static void move_streams(struct run *run, const struct pollfd *polled)
 
         if (!polled[i].revents)
             continue;
-        (void)relay_move(r, allowance);
+        (void)stream_move(r, allowance);
         if (i != STREAM_IN && limit && output_so_far(run) > limit)
             end_by_limit(run, LIMIT_OUTPUT, limit, output_so_far(run));
     }
@@ -331,7 +331,7 @@ static int turn(struct run *run, const sigset_t *waiting, uint64_t until, struct
     int n;
 
     for (int i = 0; i < N_STREAMS; i++)
-        p[i] = relay_wants(&run->relays[i]);
+        p[i] = stream_wants(&run->streams[i]);
     p[N_STREAMS] = (struct pollfd){.fd = run->over ? -1 : run->box->control_fd, .events = POLLIN};
     t.tv_sec = until > now ? (time_t)((until - now) / 1000000) : 0;
     t.tv_nsec = until > now ? (long)((until - now) % 1000000 * 1000) : 0;
@@ -356,10 +356,11 @@ static void start_alarm(bool on)
 
 static bool carries_output(const struct run *run)
 {
-    return run->relays[STREAM_OUT].to >= 0 || run->relays[STREAM_ERR].to >= 0 || run->req->terminal;
+    return run->streams[STREAM_OUT].to >= 0 || run->streams[STREAM_ERR].to >= 0 ||
+           run->req->terminal;
 }
 
-static bool is_holding(const struct relay *r)
+static bool is_holding(const struct stream *r)
 {
     return r->start != r->end;
 }
@@ -370,11 +371,11 @@ static bool is_holding(const struct relay *r)
  */
 static void carry_the_rest(struct run *run, struct error *err)
 {
-    struct relay *out = &run->relays[STREAM_OUT], *e = &run->relays[STREAM_ERR];
+    struct stream *out = &run->streams[STREAM_OUT], *e = &run->streams[STREAM_ERR];
     bool holding;
     int n;
 
-    relay_done(&run->relays[STREAM_IN]);
+    stream_done(&run->streams[STREAM_IN]);
     do {
         holding = is_holding(out) || is_holding(e);
         n = turn(run, &run->waiting, now_usec() + (holding ? TICK_USEC : 0), err);
@@ -406,8 +407,9 @@ static void follow(struct run *run, struct error *err)
     (void)run->box->ops->kill(run->box);
     ended = now_usec();
     /* Every process of the box is gone: what is in the pipes is all there will be. */
-    while (!relay_is_done(&run->relays[STREAM_OUT]) || !relay_is_done(&run->relays[STREAM_ERR])) {
-        relay_done(&run->relays[STREAM_IN]);
+    while (!stream_is_done(&run->streams[STREAM_OUT]) ||
+           !stream_is_done(&run->streams[STREAM_ERR])) {
+        stream_done(&run->streams[STREAM_IN]);
         turn(run, &waiting, now_usec() + TICK_USEC, err);
         /* A reader that does not read holds up a command that ended by itself, never one that was
          * killed. */
@@ -495,7 +497,7 @@ static int begin(struct run *run, struct error *err)
 static void finish(struct run *run)
 {
     for (int i = 0; i < N_STREAMS; i++)
-        relay_done(&run->relays[i]);
+        stream_done(&run->streams[i]);
     for (int i = 0; i < 3; i++)
         close_fd(&run->inner[i]);
     close_fd(&run->pty);
@@ -513,7 +515,7 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
     struct run run = {
         .req = req,
         .res = ret,
-        .relays = {RELAY_EMPTY, RELAY_EMPTY, RELAY_EMPTY},
+        .streams = {STREAM_EMPTY, STREAM_EMPTY, STREAM_EMPTY},
         .inner = {-1, -1, -1},
         .pty = -1,
         .deadline = UINT64_MAX,

@@ -192,7 +192,7 @@ static void step_string(struct tty_filter *f, unsigned char c)
 size_t tty_filter_apply(struct tty_filter *f, char *data, size_t len)
 {
     /* A held-back sequence may come out of state: build beside, then copy. One chunk is bounded. */
-    static char built[LIMIT_RELAY_CHUNK + TTY_FILTER_ROOM];
+    static char built[LIMIT_STREAM_CHUNK + TTY_FILTER_ROOM];
     struct out o = {built, 0};
 
     for (size_t i = 0; i < len; i++) {

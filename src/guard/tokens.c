@@ -262,12 +262,7 @@ static void put_one(struct buf *b, const struct token *t)
     buf_json_str(b, "id", t->id);
     buf_json_str(b, "digest", digest);
     buf_json_str(b, "agent", t->agent);
-    buf_json_key(b, "sessions");
-    for (size_t i = 0; t->sessions[i]; i++) {
-        buf_puts(b, i ? "," : "[");
-        buf_json_string(b, t->sessions[i], strlen(t->sessions[i]));
-    }
-    buf_puts(b, t->sessions[0] ? "]" : "[]");
+    buf_json_strings(b, "sessions", t->sessions, SIZE_MAX);
     buf_json_num(b, "rights", t->rights);
     buf_json_num(b, "created", t->created);
     buf_json_num(b, "expires", t->expires);
@@ -334,6 +329,16 @@ static int open_tokens(struct open_tokens *o, struct error *err)
         if (errno != EINTR)
             return error_sys(err, -errno, "lock " LOCK_NAME);
     return load_from(o->dir, &o->list, err);
+}
+
+static int open_token(struct open_tokens *o, const char *id, struct token **ret, struct error *err)
+{
+    int r = open_tokens(o, err);
+
+    if (r < 0)
+        return r;
+    *ret = find(o->list, id);
+    return *ret ? 0 : error_set(err, ERR_NOT_FOUND, "no such token: %s", id);
 }
 
 #define OPEN_TOKENS_EMPTY     \
@@ -442,13 +447,10 @@ int tokens_revoke(const char *id, struct error *err)
 {
     cleanup_(close_tokens) struct open_tokens o = OPEN_TOKENS_EMPTY;
     struct token *t;
-    int r = open_tokens(&o, err);
+    int r = open_token(&o, id, &t, err);
 
     if (r < 0)
         return r;
-    t = find(o.list, id);
-    if (!t)
-        return error_set(err, ERR_NOT_FOUND, "no such token: %s", id);
     token_done(t);
     memmove(t, t + 1, (size_t)(o.list->list + o.list->n - (t + 1)) * sizeof(*t));
     o.list->n--;
@@ -459,13 +461,10 @@ int tokens_rotate(const char *id, char ret_text[TOKEN_TEXT], struct error *err)
 {
     cleanup_(close_tokens) struct open_tokens o = OPEN_TOKENS_EMPTY;
     struct token *t;
-    int r = open_tokens(&o, err);
+    int r = open_token(&o, id, &t, err);
 
     if (r < 0)
         return r;
-    t = find(o.list, id);
-    if (!t)
-        return error_set(err, ERR_NOT_FOUND, "no such token: %s", id);
     r = make_secret(t, ret_text, err);
     return r < 0 ? r : save(o.dir, o.list, err);
 }

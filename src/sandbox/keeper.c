@@ -72,7 +72,7 @@ static uint64_t now_usec(void)
 
 static void keep_log(struct keeper *k, int i)
 {
-    static char data[LIMIT_RELAY_CHUNK];
+    static char data[LIMIT_STREAM_CHUNK];
     static const char dropped[] = "[clawden: older output was dropped]\n";
     ssize_t n = read(k->out[i], data, sizeof(data));
     struct stat st;

@@ -80,17 +80,6 @@ void box_record_free(struct box_record *r)
 
 /* ---- writing ---- */
 
-static void put_list(struct buf *out, const char *key, char *const *list)
-{
-    buf_json_key(out, key);
-    buf_puts(out, "[");
-    for (size_t i = 0; list && list[i]; i++) {
-        buf_puts(out, i ? "," : "");
-        buf_json_string(out, list[i], strlen(list[i]));
-    }
-    buf_puts(out, "]");
-}
-
 static void put_text(struct buf *out, const char *key, const char *value)
 {
     if (value)
@@ -196,12 +185,12 @@ void record_write(const struct box_record *r, struct buf *out)
     buf_json_bool(out, "tty", r->tty);
     buf_json_bool(out, "open_stdin", r->open_stdin);
     buf_json_bool(out, "auto_remove", r->auto_remove);
-    put_list(out, "command", r->command);
-    put_list(out, "env", r->env);
-    put_list(out, "dns", r->dns);
-    put_list(out, "extra_hosts", r->extra_hosts);
-    put_list(out, "cap_drop", r->cap_drop);
-    put_list(out, "security", r->security);
+    buf_json_strings(out, "command", r->command, SIZE_MAX);
+    buf_json_strings(out, "env", r->env, SIZE_MAX);
+    buf_json_strings(out, "dns", r->dns, SIZE_MAX);
+    buf_json_strings(out, "extra_hosts", r->extra_hosts, SIZE_MAX);
+    buf_json_strings(out, "cap_drop", r->cap_drop, SIZE_MAX);
+    buf_json_strings(out, "security", r->security, SIZE_MAX);
     put_limits(out, &r->limits);
     put_labels(out, r);
     put_mounts(out, r);

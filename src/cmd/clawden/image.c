@@ -63,17 +63,6 @@ static int fail(const struct error *err)
 
 /* ---- JSON ---- */
 
-static void put_list(struct buf *b, const char *key, char *const *list)
-{
-    buf_json_key(b, key);
-    buf_puts(b, "[");
-    for (size_t i = 0; list[i]; i++) {
-        buf_puts(b, i ? "," : "");
-        buf_json_string(b, list[i], strlen(list[i]));
-    }
-    buf_puts(b, "]");
-}
-
 static void put_labels(struct buf *b, const struct image *m)
 {
     buf_json_key(b, "labels");
@@ -109,7 +98,7 @@ static void put_image(struct buf *b, const struct image *m, const char *root)
     buf_puts(b, "{");
     buf_json_str(b, "id", m->id);
     buf_json_str(b, "name", m->name);
-    put_list(b, "names", m->names);
+    buf_json_strings(b, "names", m->names, SIZE_MAX);
     buf_json_num(b, "size", (long long)m->size);
     buf_json_num(b, "created_usec", m->created_usec);
     buf_json_num(b, "imported_usec", m->imported_usec);
@@ -125,10 +114,10 @@ static void put_image(struct buf *b, const struct image *m, const char *root)
         buf_json_num(b, "uid", m->uid);
         buf_json_num(b, "gid", m->gid);
         buf_json_str(b, "workdir", m->workdir);
-        put_list(b, "env", m->env);
-        put_list(b, "entrypoint", m->entrypoint);
-        put_list(b, "cmd", m->cmd);
-        put_list(b, "ports", m->ports);
+        buf_json_strings(b, "env", m->env, SIZE_MAX);
+        buf_json_strings(b, "entrypoint", m->entrypoint, SIZE_MAX);
+        buf_json_strings(b, "cmd", m->cmd, SIZE_MAX);
+        buf_json_strings(b, "ports", m->ports, SIZE_MAX);
         put_labels(b, m);
         put_layers(b, m);
         buf_json_num(b, "entries", (long long)m->entries);

@@ -191,17 +191,6 @@ static int check(const struct asked *q, const struct wish *w)
     return v.decision == EGRESS_DENY;
 }
 
-static void put_list(struct buf *b, const char *key, char *const *list, size_t n)
-{
-    buf_json_key(b, key);
-    buf_puts(b, "[");
-    for (size_t i = 0; i < n; i++) {
-        buf_puts(b, i ? "," : "");
-        buf_json_string(b, list[i], strlen(list[i]));
-    }
-    buf_puts(b, "]");
-}
-
 static void print_json(const struct box_record *r, const struct wish *w, const struct buf *traffic)
 {
     autobuf b;
@@ -211,8 +200,8 @@ static void print_json(const struct box_record *r, const struct wish *w, const s
     buf_json_str(&b, "box", r->name);
     buf_json_str(&b, "network", r->network);
     buf_json_bool(&b, "relay", traffic->len > 0);
-    put_list(&b, "allow", w->allow, w->n_allow);
-    put_list(&b, "deny", w->deny, w->n_deny);
+    buf_json_strings(&b, "allow", w->allow, w->n_allow);
+    buf_json_strings(&b, "deny", w->deny, w->n_deny);
     buf_json_key(&b, "hostPorts");
     buf_puts(&b, "[");
     for (size_t i = 0; i < w->n_host_ports; i++)

@@ -204,12 +204,7 @@ static void put_token(struct buf *b, const struct token *t)
     buf_puts(b, "{");
     buf_json_str(b, "id", t->id);
     buf_json_str(b, "agent", t->agent);
-    buf_json_key(b, "sessions");
-    for (size_t i = 0; t->sessions[i]; i++) {
-        buf_puts(b, i ? "," : "[");
-        buf_json_string(b, t->sessions[i], strlen(t->sessions[i]));
-    }
-    buf_puts(b, t->sessions[0] ? "]" : "[]");
+    buf_json_strings(b, "sessions", t->sessions, SIZE_MAX);
     buf_json_key(b, "rights");
     for (unsigned r = RIGHT_READ, n = 0; r <= RIGHT_ADMIN; r <<= 1)
         if (t->rights & r)

@@ -88,7 +88,7 @@ static int copy_at(int from, const char *name, const struct side *to, int to_dir
 
 static int copy_bytes(int from, int to)
 {
-    static char block[LIMIT_RELAY_CHUNK];
+    static char block[LIMIT_STREAM_CHUNK];
 
     for (;;) {
         ssize_t n = fd_read_full(from, block, sizeof(block));

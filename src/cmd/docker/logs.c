@@ -57,7 +57,7 @@ static int on_flag(void *arg, const struct flags *f)
 /* The offset of the last `lines` lines, looked for from the end. */
 static off_t find_tail(int fd, off_t size, long lines)
 {
-    static char block[LIMIT_RELAY_CHUNK];
+    static char block[LIMIT_STREAM_CHUNK];
     off_t at = size;
 
     while (at > 0) {
@@ -77,20 +77,20 @@ static off_t find_tail(int fd, off_t size, long lines)
 /* Everything from where fd is; the number of bytes, or negative when nobody reads any more. */
 static long copy_rest(int fd)
 {
-    static char block[TTY_FILTER_ROOM + LIMIT_RELAY_CHUNK];
+    static char block[TTY_FILTER_ROOM + LIMIT_STREAM_CHUNK];
     static struct tty_filter filter;
     const bool to_person = isatty(STDOUT_FILENO);
     long all = 0;
 
     for (;;) {
-        ssize_t n = fd_read_full(fd, block, LIMIT_RELAY_CHUNK);
+        ssize_t n = fd_read_full(fd, block, LIMIT_STREAM_CHUNK);
         /* A terminal is not to be commanded by what a box has written. */
         size_t out = n > 0 && to_person ? tty_filter_apply(&filter, block, (size_t)n) : (size_t)n;
 
         if (n < 0 || fd_write_full(STDOUT_FILENO, block, out) < 0)
             return -1;
         all += n;
-        if (n < (ssize_t)LIMIT_RELAY_CHUNK)
+        if (n < (ssize_t)LIMIT_STREAM_CHUNK)
             return all;
     }
 }

@@ -86,7 +86,7 @@ static int lock_partial(struct blob_writer *b, const char *path, struct error *e
 /* Hashes what an earlier pull left. */
 static int take_over(struct blob_writer *b, struct error *err)
 {
-    char chunk[LIMIT_RELAY_CHUNK];
+    char chunk[LIMIT_STREAM_CHUNK];
     struct stat st;
     ssize_t n;
 

@@ -82,7 +82,7 @@ static const char *earlier_name(struct copy *c, uint64_t ino, const char *name)
 
 static int copy_data(struct copy *c, const struct entry *e, int in, int out, struct error *err)
 {
-    char chunk[LIMIT_RELAY_CHUNK];
+    char chunk[LIMIT_STREAM_CHUNK];
     uint64_t at = 0;
     ssize_t n;
 

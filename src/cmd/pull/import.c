@@ -48,7 +48,7 @@ static int source_open(const struct source *s, const char *name, struct error *e
 static int source_text(const struct source *s, const char *name, struct buf *ret, struct error *err)
 {
     autoclose int fd = source_open(s, name, err);
-    char chunk[LIMIT_RELAY_CHUNK];
+    char chunk[LIMIT_STREAM_CHUNK];
     ssize_t n;
 
     if (fd < 0)
@@ -96,7 +96,7 @@ static int source_blob(const struct source *s, const struct descriptor *d, const
 static int store_blob(struct work *w, int fd, const char *hex, uint64_t size, struct error *err)
 {
     cleanup_(blob_writer_done) struct blob_writer b = {.fd = -1};
-    char chunk[LIMIT_RELAY_CHUNK];
+    char chunk[LIMIT_STREAM_CHUNK];
     ssize_t n;
     int r = blob_writer_init(&b, w, hex, size, err);
 
@@ -221,7 +221,7 @@ static int describe_layer(const struct source *s, const char *name, struct work 
                           struct descriptor *ret, struct error *err)
 {
     autoclose int fd = source_open(s, name, err);
-    char chunk[LIMIT_RELAY_CHUNK];
+    char chunk[LIMIT_STREAM_CHUNK];
     struct sha256 hash;
     ssize_t n;
 

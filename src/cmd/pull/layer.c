@@ -27,7 +27,7 @@ struct stream {
     struct error *err; /* filled by the reader when it is not libarchive that gives up */
     bool refused;
     const char *what;
-    char chunk[LIMIT_RELAY_CHUNK];
+    char chunk[LIMIT_STREAM_CHUNK];
 };
 
 static void stream_close(struct stream *s)

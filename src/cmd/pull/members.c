@@ -97,7 +97,7 @@ int layer_look(int fd, enum tar_kind *ret, struct error *err)
 static int save_data(struct members *m, struct archive *a, uint64_t size, int fd, const char *name,
                      struct error *err)
 {
-    char chunk[LIMIT_RELAY_CHUNK];
+    char chunk[LIMIT_STREAM_CHUNK];
     uint64_t got = 0;
     la_ssize_t n;
     int r;

@@ -218,16 +218,16 @@ static void test_other_ends(void **state)
 static void test_room(void **state)
 {
     struct tty_filter f = {0};
-    static char data[LIMIT_RELAY_CHUNK + TTY_FILTER_ROOM];
+    static char data[LIMIT_STREAM_CHUNK + TTY_FILTER_ROOM];
     size_t n;
 
     (void)state;
     memcpy(data, ESC "[", 2);
     memset(data + 2, '1', sizeof(f.held));
     assert_int_equal(tty_filter_apply(&f, data, 2 + sizeof(f.held)), 0);
-    memset(data, 'm', LIMIT_RELAY_CHUNK);
-    n = tty_filter_apply(&f, data, LIMIT_RELAY_CHUNK);
-    assert_int_equal(n, LIMIT_RELAY_CHUNK + 2 + sizeof(f.held));
+    memset(data, 'm', LIMIT_STREAM_CHUNK);
+    n = tty_filter_apply(&f, data, LIMIT_STREAM_CHUNK);
+    assert_int_equal(n, LIMIT_STREAM_CHUNK + 2 + sizeof(f.held));
     assert_memory_equal(data, ESC "[111", 5);
     assert_int_equal(data[n - 1], 'm');
 }

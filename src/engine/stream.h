@@ -15,26 +15,26 @@
 
 struct tty_filter;
 
-struct relay {
+struct stream {
     int from, to; /* -1: this end is done */
     bool own_from, own_to;
-    char *data; /* LIMIT_RELAY_CHUNK bytes, made on first use */
+    char *data; /* LIMIT_STREAM_CHUNK bytes, made on first use */
     uint32_t start, end;
     uint64_t bytes;            /* carried so far */
     struct tty_filter *filter; /* what goes to a terminal, or NULL */
 };
 
-#define RELAY_EMPTY          \
+#define STREAM_EMPTY         \
     {                        \
         .from = -1, .to = -1 \
     }
 
 /* May this descriptor of the caller's be handed to a box as it is? */
-bool relay_can_pass(int fd);
+bool stream_can_pass(int fd);
 
-bool relay_is_done(const struct relay *r);
-/* The poll entry that this relay waits for; fd -1 if it waits for nothing. */
-struct pollfd relay_wants(const struct relay *r);
-/* Moves what can be moved, at most `allowance` more bytes; -errno only if the relay is broken. */
-int relay_move(struct relay *r, uint64_t allowance);
-void relay_done(struct relay *r);
+bool stream_is_done(const struct stream *r);
+/* The poll entry that this stream waits for; fd -1 if it waits for nothing. */
+struct pollfd stream_wants(const struct stream *r);
+/* Moves what can be moved, at most `allowance` more bytes; -errno only if the stream is broken. */
+int stream_move(struct stream *r, uint64_t allowance);
+void stream_done(struct stream *r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/relay.h"
+#include "engine/stream.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "engine/tty.h"
 
-bool relay_can_pass(int fd)
+bool stream_can_pass(int fd)
 {
     struct stat st;
 
@@ -19,26 +19,26 @@ bool relay_can_pass(int fd)
     return S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
 }
 
-bool relay_is_done(const struct relay *r)
+bool stream_is_done(const struct stream *r)
 {
     return r->from < 0 && r->start == r->end;
 }
 
-struct pollfd relay_wants(const struct relay *r)
+struct pollfd stream_wants(const struct stream *r)
 {
     if (r->start != r->end)
         return (struct pollfd){.fd = r->to, .events = POLLOUT};
     return (struct pollfd){.fd = r->from, .events = POLLIN};
 }
 
-static void end_from(struct relay *r)
+static void end_from(struct stream *r)
 {
     if (r->own_from && r->from >= 0)
         (void)close(r->from);
     r->from = -1;
 }
 
-static void end_to(struct relay *r)
+static void end_to(struct stream *r)
 {
     if (r->own_to && r->to >= 0)
         (void)close(r->to);
@@ -46,13 +46,13 @@ static void end_to(struct relay *r)
     r->start = r->end = 0;
 }
 
-static void fill(struct relay *r, uint64_t allowance)
+static void fill(struct stream *r, uint64_t allowance)
 {
-    size_t want = LIMIT_RELAY_CHUNK;
+    size_t want = LIMIT_STREAM_CHUNK;
     ssize_t n;
 
     if (!r->data)
-        r->data = malloc(LIMIT_RELAY_CHUNK + TTY_FILTER_ROOM);
+        r->data = malloc(LIMIT_STREAM_CHUNK + TTY_FILTER_ROOM);
     if (!r->data)
         abort();
     if (allowance < want)
@@ -71,7 +71,7 @@ static void fill(struct relay *r, uint64_t allowance)
         r->end = (uint32_t)tty_filter_apply(r->filter, r->data, r->end);
 }
 
-static int drain(struct relay *r)
+static int drain(struct stream *r)
 {
     while (r->start != r->end) {
         /* Blocks at most until the next tick's signal if the caller's end is stuck. */
@@ -91,7 +91,7 @@ static int drain(struct relay *r)
     return 0;
 }
 
-int relay_move(struct relay *r, uint64_t allowance)
+int stream_move(struct stream *r, uint64_t allowance)
 {
     int e = 0;
 
@@ -99,12 +99,12 @@ int relay_move(struct relay *r, uint64_t allowance)
         fill(r, allowance);
     if (r->start != r->end)
         e = drain(r);
-    if (relay_is_done(r))
+    if (stream_is_done(r))
         end_to(r);
     return e;
 }
 
-void relay_done(struct relay *r)
+void stream_done(struct stream *r)
 {
     end_from(r);
     end_to(r);
