@@ -117,6 +117,6 @@
 #define LIMIT_FILES_DIFF_TRY 400u         /* changed lines that a diff tells apart: its work is quadratic */
 #define LIMIT_FILES_DIFF_LINES 200000u    /* lines between the first and the last change */
 #define LIMIT_PATCH_BYTES    (16u << 20)  /* one patch */
-#define LIMIT_PATCH_FILES    128u         /* files of one patch: two descriptors each */
+#define LIMIT_PATCH_FILES    128u         /* files of one patch: six descriptors each at most */
 #define LIMIT_PATCH_LINES    500000u      /* lines of one patch */
 #define LIMIT_PATCH_WORK     50000000u    /* lines compared while the places of a patch are looked for */

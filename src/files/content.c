@@ -167,7 +167,7 @@ static int dress_new(const struct files_root *root, int dir, int fd, bool *ret_o
 }
 
 int files_stage(const struct files_root *root, int dir, const void *data, size_t len, int old,
-                char ret_temp[TEMP_NAME], struct stat *ret_st, bool *ret_owner, struct error *err)
+                char ret_temp[TEMP_NAME], bool *ret_owner, struct error *err)
 {
     autoclose int fd = temp_open(dir, ret_temp);
     int r;
@@ -183,10 +183,8 @@ int files_stage(const struct files_root *root, int dir, const void *data, size_t
         (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
     if (r == 0 && root->sync && fsync(fd) < 0)
         r = -errno;
-    if (r == 0 && fstat(fd, ret_st) < 0)
-        r = -errno;
     if (r == 0)
-        return 0;
+        return TAKE_FD(fd);
     (void)unlinkat(dir, ret_temp, 0);
     return error_sys(err, r, "write %zu bytes to a temporary file beside it", len);
 }
@@ -212,12 +210,23 @@ static int exchange(int dir, const char *a, const char *b)
     return 0;
 }
 
-static bool is_file(int dir, const char *name, const struct stat *which)
+/* While a file is open its inode is nobody else's: numbers can be compared. */
+bool files_is_at(int dir, const char *name, int fd)
 {
-    struct stat st;
+    struct stat st, which;
 
-    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == which->st_ino &&
-           st.st_dev == which->st_dev;
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &which) == 0 &&
+           st.st_ino == which.st_ino && st.st_dev == which.st_dev;
+}
+
+/* Who waits for the folder's lock goes right after the one who holds it: without a pause two that
+ * change it over and over stay in step. */
+static void step_aside(unsigned tries)
+{
+    struct timespec pause = {.tv_nsec = 1000L * (tries < 100 ? tries : 100) * (1 + random() % 8)};
+
+    if (tries > 2)
+        (void)nanosleep(&pause, NULL);
 }
 
 /*
@@ -225,29 +234,30 @@ static bool is_file(int dir, const char *name, const struct stat *which)
  * temp alike: it stays. If that happens just before the exchange, theirs comes out of it instead of
  * ours, and has to go back.
  */
-int files_swap_back(int dir, const char *temp, const char *name, const struct stat *fresh)
+int files_swap_back(int dir, const char *temp, const char *name, int fresh)
 {
-    struct stat expected = *fresh, was;
+    autoclose int held = -1;
+    int expected = fresh;
 
-    for (unsigned i = 0; i < LIMIT_FILES_TRIES && is_file(dir, name, &expected); i++) {
-        int r = fstatat(dir, temp, &was, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+    for (unsigned i = 0; files_is_at(dir, name, expected); i++) {
+        autoclose int was = openat(dir, temp, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        int r = was < 0 ? -errno : exchange(dir, temp, name);
 
-        if (r == 0)
-            r = exchange(dir, temp, name);
         if (r < 0)
             return r;
-        if (is_file(dir, temp, &expected))
+        if (files_is_at(dir, temp, expected))
             break;
-        expected = was;
         if (i + 1 == LIMIT_FILES_TRIES)
             return -EAGAIN;
+        close_fd(&held);
+        expected = held = TAKE_FD(was);
+        step_aside(i);
     }
     (void)unlinkat(dir, temp, 0);
     return 0;
 }
 
-int files_swap(int dir, const char *temp, const char *name, const struct stat *old,
-               const struct stat *fresh)
+int files_swap(int dir, const char *temp, const char *name, const struct stat *old, int fresh)
 {
     struct stat st;
     int r = exchange(dir, temp, name);

@@ -75,19 +75,20 @@ int64_t files_now_ns(clockid_t clock);
 
 /*
  * A finished file under a temporary name in place->dir, with the owner, mode and attributes of
- * `old` (which may be -1: then of a new file). 0, with *ret_owner telling whether the owner is
- * right.
+ * `old` (which may be -1: then of a new file), with *ret_owner telling whether the owner is right.
+ * Returns its descriptor: as long as that is open, it can be known again.
  */
 int files_stage(const struct files_root *root, int dir, const void *data, size_t len, int old,
-                char ret_temp[TEMP_NAME], struct stat *ret_st, bool *ret_owner, struct error *err);
+                char ret_temp[TEMP_NAME], bool *ret_owner, struct error *err);
 /*
  * The staged file `fresh` and the file under `name` change places; if that was not `old`, in the
  * state it was read in, they change back: -ESTALE. On success the old file is under `temp`; on
  * failure nothing is, unless a file of somebody else would be lost.
  */
-int files_swap(int dir, const char *temp, const char *name, const struct stat *old,
-               const struct stat *fresh);
-int files_swap_back(int dir, const char *temp, const char *name, const struct stat *fresh);
+int files_swap(int dir, const char *temp, const char *name, const struct stat *old, int fresh);
+int files_swap_back(int dir, const char *temp, const char *name, int fresh);
+/* Is it the open file fd that has this name? */
+bool files_is_at(int dir, const char *name, int fd);
 int files_temp_name(char name[TEMP_NAME]);
 bool files_is_temp(const char *name);
 

@@ -39,7 +39,7 @@ struct item {
     struct stat old_st; /* ... as it was read */
     struct buf old_text, new_text;
     char temp[TEMP_NAME];
-    struct stat new_st; /* of the staged file */
+    int fresh; /* the staged file; -1 for TAKE */
     bool staged, done;
 };
 
@@ -63,6 +63,7 @@ static void job_free(struct job *j)
         if (it->staged)
             (void)unlinkat(it->at.dir, it->temp, 0);
         close_fd(&it->old);
+        close_fd(&it->fresh);
         files_place_done(&it->at);
         buf_done(&it->old_text);
         buf_done(&it->new_text);
@@ -79,7 +80,7 @@ static struct item *item_new(struct job *j, const struct patch_op *op, enum move
 {
     struct item *it = &j->items[j->n++];
 
-    *it = (struct item){.op = op, .move = move, .path = path, .at.dir = -1, .old = -1};
+    *it = (struct item){.op = op, .move = move, .path = path, .at.dir = -1, .old = -1, .fresh = -1};
     buf_init(&it->new_text, LIMIT_FILES_WRITE);
     return it;
 }
@@ -258,13 +259,12 @@ static int stage_all(struct job *j)
     for (size_t i = 0; i < j->n; i++) {
         struct item *it = &j->items[i];
         bool owner;
-        int r;
 
         if (it->at.dir < 0 || it->move == TAKE_AWAY)
             continue;
-        r = files_stage(j->root, it->at.dir, it->new_text.len ? it->new_text.data : "",
-                        it->new_text.len, model_of(j, i), it->temp, &it->new_st, &owner, j->err);
-        if (r < 0)
+        it->fresh = files_stage(j->root, it->at.dir, it->new_text.len ? it->new_text.data : "",
+                                it->new_text.len, model_of(j, i), it->temp, &owner, j->err);
+        if (it->fresh < 0)
             return error_wrap(j->err, "patch '%s'", SHOW(it->path));
         it->staged = true;
     }
@@ -280,17 +280,14 @@ static int shift(const struct item *it, const char *from, const char *to, unsign
 
 static void take_back(struct item *it)
 {
-    struct stat st;
-
     /* An old file that cannot go back is left where it is: better a stray than a loss. */
     if (it->move == SWAP) {
-        (void)files_swap_back(it->at.dir, it->temp, it->at.name, &it->new_st);
+        (void)files_swap_back(it->at.dir, it->temp, it->at.name, it->fresh);
         it->staged = false;
     } else if (it->move == TAKE_AWAY) {
         (void)shift(it, it->temp, it->at.name, RENAME_NOREPLACE);
         it->staged = false;
-    } else if (fstatat(it->at.dir, it->at.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-               st.st_ino == it->new_st.st_ino && st.st_dev == it->new_st.st_dev) {
+    } else if (files_is_at(it->at.dir, it->at.name, it->fresh)) {
         (void)unlinkat(it->at.dir, it->at.name, 0);
     }
     it->done = false;
@@ -319,7 +316,7 @@ static int do_move(struct item *it)
     if (it->move == TAKE_AWAY)
         return take_away(it);
     r = it->move == PUT ? shift(it, it->temp, it->at.name, RENAME_NOREPLACE)
-                        : files_swap(it->at.dir, it->temp, it->at.name, &it->old_st, &it->new_st);
+                        : files_swap(it->at.dir, it->temp, it->at.name, &it->old_st, it->fresh);
     if (it->move == SWAP)
         it->staged = r == 0; /* then the old file is what has to be removed */
     else if (r == 0)

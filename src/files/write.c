@@ -72,7 +72,7 @@ static int put_new(const struct target *t, const char *temp)
 }
 
 /* If `careful`, only the file that was read is replaced, and only as it was read. */
-static int put(const struct target *t, const char *temp, const struct stat *fresh, bool careful)
+static int put(const struct target *t, const char *temp, int fresh, bool careful)
 {
     int r;
 
@@ -97,11 +97,14 @@ static int publish(const struct files_root *root, struct target *t, const char *
     char temp[TEMP_NAME];
     bool owner = false;
     struct stat st;
-    int r = files_stage(root, t->at.dir, data, len, t->fd, temp, &st, &owner, err);
+    autoclose int fresh = files_stage(root, t->at.dir, data, len, t->fd, temp, &owner, err);
+    int r;
 
-    if (r < 0)
+    if (fresh < 0)
         return error_wrap(err, "write '%s'", SHOW(path));
-    r = put(t, temp, &st, careful);
+    r = put(t, temp, fresh, careful);
+    if (r == 0 && fstat(fresh, &st) < 0)
+        r = -errno;
     if (r < 0)
         return files_place_error(err, r, "write", path);
     if (root->sync)
