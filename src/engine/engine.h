@@ -190,6 +190,9 @@ struct engine_ops {
     int (*signal)(struct box *b, int signo);
     /* What the box uses now, or used in all once it is dead. */
     int (*usage)(struct box *b, struct box_usage *ret);
+    /* Live boxes: asks for the end of the command with everything it started, and does not wait;
+     * BOX_EXITED follows. -errno. */
+    int (*ask_end)(struct box *b);
     /* Kills every process of the box and waits until they are gone. May be called twice. */
     int (*kill)(struct box *b);
     /* kill, and remove every trace; frees b. */

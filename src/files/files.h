@@ -73,6 +73,7 @@ struct files_ask {
     bool raw;       /* bytes, whatever they are; else lines of text */
     int64_t offset; /* first line, from 1 (0 = 1); raw: first byte */
     int64_t limit;  /* lines or bytes; 0 = as many as fit */
+    size_t room;    /* bytes that may be given back; 0 = LIMIT_FILES_READ */
 };
 
 struct files_read {
@@ -213,6 +214,7 @@ struct files_grep {
     size_t n, cap, n_matching;
     uint64_t files, bytes, binary, unreadable;
     enum files_stop stop;
+    bool one_file; /* it was a file that was searched: .path is as it was given */
 };
 
 /* A folder or one file. Files with a NUL in their first LIMIT_FILES_CHUNK are binary: skipped. */

@@ -307,6 +307,7 @@ static int search_file(const struct files_root *root, const char *path, struct s
 
     if (fd < 0)
         return TAKE_FD(fd);
+    s->out->one_file = true;
     buf_puts(&s->walk.path, path);
     r = search_fd(s, fd, st.st_size, err);
     buf_done(&s->walk.path);

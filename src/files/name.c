@@ -55,7 +55,7 @@ static size_t parse_one(const char *s, size_t len, struct buf *ret)
 
 int files_name_parse(const char *text, size_t len, struct buf *ret, struct error *err)
 {
-    autobuf again;
+    autobuf again = {0};
 
     if (memchr(text, 0, len))
         return error_set(err, ERR_INVALID, "path: it has a NUL byte, which no file name can have");

@@ -268,7 +268,7 @@ static int check_ask(const struct files_ask *ask, struct scan *s, struct error *
 /* A range of a large file is read where it is; the file is not hashed. */
 static int read_range(int fd, struct scan *s, int64_t size, enum files_kind *ret_kind)
 {
-    autofree char *data = malloc(LIMIT_FILES_READ);
+    autofree char *data = malloc(s->room + 64);
     int64_t n = (s->end < size ? s->end : size) - s->first;
     ssize_t got;
 
@@ -292,7 +292,7 @@ static int read_range(int fd, struct scan *s, int64_t size, enum files_kind *ret
 int files_read(const struct files_root *root, const char *path, const struct files_ask *ask,
                struct buf *content, struct files_read *ret, struct error *err)
 {
-    struct scan s = {.out = content, .start = content->len, .room = LIMIT_FILES_READ};
+    struct scan s = {.out = content, .start = content->len};
     autoclose int fd = -1;
     int64_t looked = 0;
     struct stat st;
@@ -303,6 +303,7 @@ int files_read(const struct files_root *root, const char *path, const struct fil
     fd = files_open_file(root, path, "read", &st, err);
     if (fd < 0)
         return TAKE_FD(fd);
+    s.room = ask->room ? ask->room : LIMIT_FILES_READ;
     if (content->max - content->len < s.room)
         s.room = content->max - content->len;
     *ret = (struct files_read){.size = st.st_size};

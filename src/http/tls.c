@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -12,7 +14,7 @@
 #include "base/error.h"
 
 struct http_tls {
-    char *chain, *key;
+    char *chain, *key; /* files, or NULL */
     SSL_CTX *ctx;
     BIO_METHOD *bio;
 };
@@ -95,11 +97,76 @@ static int choose_protocol(SSL *ssl, const unsigned char **ret, unsigned char *r
     return SSL_TLSEXT_ERR_OK;
 }
 
-static int set_up(SSL_CTX *ctx, const struct http_tls *t, struct error *err)
+/* Where a pair comes from: files, or texts. */
+struct pair {
+    const char *chain, *key;
+    bool is_text;
+};
+
+static const char *pair_name(const struct pair *p)
 {
+    return p->is_text ? "the gateway's settings" : p->chain;
+}
+
+static int read_files(SSL_CTX *ctx, const struct pair *p, struct error *err)
+{
+    if (SSL_CTX_use_certificate_chain_file(ctx, p->chain) != 1)
+        return tls_error(err, "read certificate", p->chain);
+    if (SSL_CTX_use_PrivateKey_file(ctx, p->key, SSL_FILETYPE_PEM) != 1)
+        return tls_error(err, "read key", p->key);
+    return 0;
+}
+
+/* A key that needs a password is none that we can use: nobody is there to be asked. */
+static int no_password(char *text, int size, int writing, void *user)
+{
+    (void)text;
+    (void)size;
+    (void)writing;
+    (void)user;
+    return -1;
+}
+
+/* The first certificate is the server's own, those after it lead to who signed it. */
+static bool use_chain(SSL_CTX *ctx, BIO *b)
+{
+    X509 *cert = PEM_read_bio_X509_AUX(b, NULL, no_password, NULL);
+    bool ok = cert && SSL_CTX_use_certificate(ctx, cert) == 1;
+
+    X509_free(cert);
+    while (ok && (cert = PEM_read_bio_X509(b, NULL, no_password, NULL))) {
+        ok = SSL_CTX_add0_chain_cert(ctx, cert) == 1;
+        if (!ok)
+            X509_free(cert);
+    }
+    if (ok)
+        ERR_clear_error(); /* of the end of the text */
+    return ok;
+}
+
+static int read_texts(SSL_CTX *ctx, const struct pair *p, struct error *err)
+{
+    BIO *chain = BIO_new_mem_buf(p->chain, -1), *key = BIO_new_mem_buf(p->key, -1);
+    EVP_PKEY *private = key ? PEM_read_bio_PrivateKey(key, NULL, no_password, NULL) : NULL;
+    int r = 0;
+
+    if (!chain || !use_chain(ctx, chain))
+        r = tls_error(err, "read certificate of", pair_name(p));
+    else if (!private || SSL_CTX_use_PrivateKey(ctx, private) != 1)
+        r = tls_error(err, "read key of", pair_name(p));
+    EVP_PKEY_free(private);
+    BIO_free(key);
+    BIO_free(chain);
+    return r;
+}
+
+static int set_up(SSL_CTX *ctx, const struct pair *p, struct error *err)
+{
+    int r;
+
     if (!SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) ||
         !SSL_CTX_set_cipher_list(ctx, "ECDHE+AESGCM:ECDHE+CHACHA20"))
-        return tls_error(err, "set up TLS for", t->chain);
+        return tls_error(err, "set up TLS for", pair_name(p));
     SSL_CTX_set_options(ctx, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET |
                                  SSL_OP_IGNORE_UNEXPECTED_EOF);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
@@ -107,23 +174,24 @@ static int set_up(SSL_CTX *ctx, const struct http_tls *t, struct error *err)
     SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                               SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, NULL);
-    if (SSL_CTX_use_certificate_chain_file(ctx, t->chain) != 1)
-        return tls_error(err, "read certificate", t->chain);
-    if (SSL_CTX_use_PrivateKey_file(ctx, t->key, SSL_FILETYPE_PEM) != 1)
-        return tls_error(err, "read key", t->key);
+    r = p->is_text ? read_texts(ctx, p, err) : read_files(ctx, p, err);
+    if (r < 0)
+        return r;
     if (SSL_CTX_check_private_key(ctx) != 1)
-        return tls_error(err, "match key with certificate", t->chain);
+        return tls_error(err, "match key with certificate", pair_name(p));
     return 0;
 }
 
-int http_tls_reload(struct http_tls *t, struct error *err)
+/* ---- pairs ---- */
+
+static int replace(struct http_tls *t, const struct pair *p, struct error *err)
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     int r;
 
     if (!ctx)
-        return tls_error(err, "set up TLS for", t->chain);
-    r = set_up(ctx, t, err);
+        return tls_error(err, "set up TLS for", pair_name(p));
+    r = set_up(ctx, p, err);
     if (r < 0) {
         SSL_CTX_free(ctx);
         return r;
@@ -133,23 +201,45 @@ int http_tls_reload(struct http_tls *t, struct error *err)
     return 0;
 }
 
-int http_tls_new(const char *chain, const char *key, struct http_tls **ret, struct error *err)
+int http_tls_reload(struct http_tls *t, struct error *err)
+{
+    if (!t->chain)
+        return error_set(err, ERR_INVALID, "reload a certificate that came as text");
+    return replace(t, &(struct pair){t->chain, t->key, false}, err);
+}
+
+int http_tls_replace_pem(struct http_tls *t, const char *chain, const char *key, struct error *err)
+{
+    return replace(t, &(struct pair){chain, key, true}, err);
+}
+
+static int make(const struct pair *p, struct http_tls **ret, struct error *err)
 {
     autoptr(http_tls) t = calloc(1, sizeof(*t));
     int r;
 
     if (!t)
         return error_sys(err, -ENOMEM, "set up TLS");
-    t->chain = strdup(chain);
-    t->key = strdup(key);
+    t->chain = p->is_text ? NULL : strdup(p->chain);
+    t->key = p->is_text ? NULL : strdup(p->key);
     t->bio = make_bio();
-    if (!t->chain || !t->key || !t->bio)
+    if (!t->bio || (!p->is_text && (!t->chain || !t->key)))
         return error_sys(err, -ENOMEM, "set up TLS");
-    r = http_tls_reload(t, err);
+    r = replace(t, p, err);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(t);
     return 0;
+}
+
+int http_tls_new(const char *chain, const char *key, struct http_tls **ret, struct error *err)
+{
+    return make(&(struct pair){chain, key, false}, ret, err);
+}
+
+int http_tls_new_pem(const char *chain, const char *key, struct http_tls **ret, struct error *err)
+{
+    return make(&(struct pair){chain, key, true}, ret, err);
 }
 
 void http_tls_free(struct http_tls *t)

@@ -14,6 +14,9 @@ struct http_tls;
 int http_tls_new(const char *chain, const char *key, struct http_tls **ret, struct error *err);
 /* From the same files. On failure the old ones stay in use. */
 int http_tls_reload(struct http_tls *t, struct error *err);
+/* The same from PEM texts, for who has no files; these are replaced, not reloaded. */
+int http_tls_new_pem(const char *chain, const char *key, struct http_tls **ret, struct error *err);
+int http_tls_replace_pem(struct http_tls *t, const char *chain, const char *key, struct error *err);
 /* After the server: its connections still use it. */
 void http_tls_free(struct http_tls *t);
 DEFINE_AUTOPTR(http_tls)

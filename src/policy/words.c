@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/limits.h"
 #include "base/utf8.h"
 
@@ -299,4 +300,22 @@ void words_done(struct words *w)
 {
     free(w->argv);
     *w = (struct words){0};
+}
+
+char *words_quote(char *const *argv)
+{
+    struct buf b;
+
+    buf_init(&b, LIMIT_ARG_BYTES);
+    for (size_t i = 0; argv[i]; i++) {
+        buf_puts(&b, i ? " '" : "'");
+        for (const char *s = argv[i]; *s; s++)
+            buf_append(&b, *s == '\'' ? "'\\''" : s, *s == '\'' ? 4 : 1);
+        buf_puts(&b, "'");
+    }
+    if (b.failed) {
+        buf_done(&b);
+        return NULL;
+    }
+    return b.data;
 }

@@ -21,3 +21,7 @@ struct words {
  * -E2BIG: over LIMIT_COMMAND_LINE or WORDS_MAX; -ENOMEM. */
 int words_split(const char *line, size_t len, struct words *ret, const char **ret_why);
 void words_done(struct words *w);
+
+/* Each word in single quotes, one line of them: the words that are read from it are those that run.
+ * To be freed; NULL: longer than LIMIT_ARG_BYTES. */
+char *words_quote(char *const *argv);

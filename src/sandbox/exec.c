@@ -207,49 +207,105 @@ static int open_null(bool interactive, struct error *err)
     return fd < 0 ? error_sys(err, -errno, "open /dev/null") : fd;
 }
 
+/* What init is to be told; .env and .program are to be freed and closed. */
+static int prepare(const struct box_record *r, const struct hold *h, const struct sandbox_exec *x,
+                   struct box_exec *ret, struct error *err)
+{
+    struct box_user user;
+    int e = find_user(r, h, x->user, &user, err);
+
+    if (e < 0)
+        return e;
+    *ret = (struct box_exec){.argv = x->argv,
+                             .env = exec_environment(r, x->env, user.home, x->terminal),
+                             .cwd = x->workdir   ? x->workdir
+                                    : r->workdir ? r->workdir
+                                                 : "/",
+                             .rows = x->rows,
+                             .cols = x->cols,
+                             .leave = true,
+                             .uid = user.uid,
+                             .gid = user.gid};
+    return open_program(x, &ret->program, err);
+}
+
+static void prepared_done(struct box_exec *what)
+{
+    free((void *)what->env);
+    if (what->program)
+        (void)close(what->program);
+}
+
 int sandbox_exec(const struct box_record *r, const struct sandbox_exec *x, struct run_result *ret,
                  struct error *err)
 {
     autohold h = HOLD_EMPTY;
-    autofree char **env = NULL;
-    struct box_user user;
+    struct box_exec what = {0};
     struct box *b;
     int e = hold_open(r, false, &h, err), in;
 
     *ret = (struct run_result){0};
     if (e < 0)
         return e;
-    e = find_user(r, &h, x->user, &user, err);
-    if (e < 0)
-        return e;
     in = open_null(x->interactive, err);
     if (in < 0)
         return in;
-    e = attach_running(&h, &b, err);
+    e = prepare(r, &h, x, &what, err);
+    if (e >= 0)
+        e = attach_running(&h, &b, err);
     if (e >= 0) {
-        env = exec_environment(r, x->env, user.home, x->terminal);
-        struct box_exec what = {.argv = x->argv,
-                                .env = env,
-                                .cwd = x->workdir   ? x->workdir
-                                       : r->workdir ? r->workdir
-                                                    : "/",
-                                .stdio = {in, STDOUT_FILENO, STDERR_FILENO},
-                                .leave = true,
-                                .uid = user.uid,
-                                .gid = user.gid};
+        memcpy(what.stdio, (int[3]){in, STDOUT_FILENO, STDERR_FILENO}, sizeof(what.stdio));
         if (x->terminal)
             tty_size(STDIN_FILENO, &what.rows, &what.cols);
-        e = open_program(x, &what.program, err);
-        if (e >= 0)
-            e = run_recorded(r, b, &what, x, ret, err);
-        else
-            b->ops->destroy(b);
-        if (what.program)
-            (void)close(what.program);
+        e = run_recorded(r, b, &what, x, ret, err);
     }
+    prepared_done(&what);
     if (in != STDIN_FILENO)
         (void)close(in);
     return e;
+}
+
+/* ---- for a caller with a loop ---- */
+
+int sandbox_begin(const struct box_record *r, const struct sandbox_exec *x, const int stdio[3],
+                  const char *call, struct sandbox_command *ret, struct error *err)
+{
+    struct sandbox_command c = {.hold = malloc(sizeof(*c.hold)), .use = -1};
+    struct box_exec what = {0};
+    int e;
+
+    if (!c.hold)
+        return error_sys(err, -ENOMEM, "begin a command");
+    *c.hold = (struct hold)HOLD_EMPTY;
+    e = hold_open(r, false, c.hold, err);
+    if (e >= 0)
+        e = prepare(r, c.hold, x, &what, err);
+    if (e >= 0)
+        e = attach_running(c.hold, &c.box, err);
+    if (e >= 0)
+        e = network_use(r, c.box->init_pid, call, &c.use, err);
+    if (e >= 0) {
+        memcpy(what.stdio, stdio, sizeof(what.stdio));
+        what.pty = x->terminal;
+        e = c.box->ops->exec(c.box, &what, err);
+    }
+    prepared_done(&what);
+    if (e < 0)
+        sandbox_finish(&c);
+    else
+        *ret = c;
+    return e;
+}
+
+void sandbox_finish(struct sandbox_command *c)
+{
+    if (c->box)
+        c->box->ops->destroy(c->box);
+    if (c->hold)
+        hold_close(c->hold);
+    free(c->hold);
+    close_fd(&c->use);
+    *c = (struct sandbox_command){.use = -1};
 }
 
 int sandbox_run(const struct box_record *r, bool interactive, bool terminal, struct run_result *ret,

@@ -143,7 +143,8 @@ struct sandbox_exec {
     size_t program_bytes;
     bool interactive; /* our stdin is the command's; else it has none */
     bool terminal;
-    bool detach; /* return once it runs; it dies with the box */
+    uint16_t rows, cols; /* of a terminal that is not ours */
+    bool detach;         /* return once it runs; it dies with the box */
 };
 
 /*
@@ -154,9 +155,29 @@ struct sandbox_exec {
 int sandbox_exec(const struct box_record *r, const struct sandbox_exec *x, struct run_result *ret,
                  struct error *err);
 
+/*
+ * A command whose caller has a loop of its own: the streams are his, events come on
+ * box->control_fd. He has recorded that it begins, as `call`, and will record its end. Closing it
+ * ends what still runs, all of it.
+ */
+struct hold;
+struct sandbox_command {
+    struct box *box;
+    struct hold *hold;
+    int use; /* by which the relay knows that it runs, or -1 */
+};
+
+/* The descriptors stay the caller's; a terminal's comes with BOX_STARTED. Errors as above. */
+int sandbox_begin(const struct box_record *r, const struct sandbox_exec *x, const int stdio[3],
+                  const char *call, struct sandbox_command *ret, struct error *err);
+void sandbox_finish(struct sandbox_command *c);
+
 /* Attached start, as `docker run`: starts the box with the main command on our streams. */
 int sandbox_run(const struct box_record *r, bool interactive, bool terminal, struct run_result *ret,
                 struct error *err);
+
+/* In a child that has closed everything that was open: nothing of it is used any more. */
+void sandbox_forked(void);
 
 /* ---- network.c ---- */
 

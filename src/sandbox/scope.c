@@ -245,6 +245,16 @@ static int make_folder(const char *path, const struct box_record *r, struct erro
     return 0;
 }
 
+int scope_open_workspace(const struct scope_plan *plan, struct error *err)
+{
+    int e = make_folder(plan->workspace, plan->record, err), fd;
+
+    if (e < 0)
+        return e;
+    fd = open(plan->workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? error_sys(err, -errno, "open the workspace '%s'", plan->workspace) : fd;
+}
+
 static int create(struct scope_plan *plan, struct box_record **ret, struct error *err)
 {
     struct box_record *r = plan->record;

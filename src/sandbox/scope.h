@@ -69,6 +69,9 @@ DEFINE_AUTOPTR(scope_plan)
  * is older than its configuration), or NULL; both are to be freed. */
 int scope_box(struct scope_plan *plan, struct box_record **ret, char **ret_note, struct error *err);
 
+/* The host's folder that is /workspace in the box, made if it is missing: its descriptor. */
+int scope_open_workspace(const struct scope_plan *plan, struct error *err);
+
 /*
  * What a command gets on top that is routed to the network by its name: its program is looked for
  * in the box's own folders, whatever docker.env says of PATH, and git runs nothing that a

@@ -3,6 +3,8 @@
 /* The verbs of clawden: each gets the words behind its name and returns the exit status. */
 int cmd_audit(int argc, char **argv);
 int cmd_docker(int argc, char **argv);
+int cmd_gateway(int argc, char **argv);
+int cmd_mcp(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_image(int argc, char **argv);
 int cmd_config(int argc, char **argv);

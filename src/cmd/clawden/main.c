@@ -25,8 +25,9 @@ static const struct {
      "may this command or tool run, and where: the rule, the reason, what changes it"},
     {"what-if", cmd_what_if, "the same question, if a setting were different"},
     {"config", cmd_config, "the settings: check, show with sources, schema"},
-    {"token", cmd_token,
-     "who may call the gateway, which comes next: create, list, rotate, revoke"},
+    {"gateway", cmd_gateway, "serve tools to agents over HTTP, WebSocket and MCP"},
+    {"mcp", cmd_mcp, "the same over standard input and output; install prints a client's settings"},
+    {"token", cmd_token, "who may call the gateway: create, list, rotate, revoke"},
     {"audit", cmd_audit, "what ran: the record, followed live or verified"},
 };
 enum { N_VERBS = sizeof(verbs) / sizeof(*verbs) };

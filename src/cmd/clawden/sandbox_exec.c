@@ -56,25 +56,6 @@ static void usage(void)
 
 /* ---- the words ---- */
 
-/* Each word in single quotes: the words that the policy reads are then those that run. */
-static char *quote(char *const *argv)
-{
-    struct buf b;
-
-    buf_init(&b, LIMIT_ARG_BYTES);
-    for (size_t i = 0; argv[i]; i++) {
-        buf_puts(&b, i ? " '" : "'");
-        for (const char *s = argv[i]; *s; s++)
-            buf_append(&b, *s == '\'' ? "'\\''" : s, *s == '\'' ? 4 : 1);
-        buf_puts(&b, "'");
-    }
-    if (b.failed) {
-        buf_done(&b);
-        return NULL;
-    }
-    return b.data;
-}
-
 static int read_words(struct exec_call *x, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -241,7 +222,7 @@ static int run_boxed(struct exec_call *x)
 
 static int call(struct exec_call *x)
 {
-    x->line = x->argv ? quote(x->argv) : strdup(x->args.command);
+    x->line = x->argv ? words_quote(x->argv) : strdup(x->args.command);
     if (!x->line) {
         log_error("the command is too long");
         return STATUS_REFUSED;

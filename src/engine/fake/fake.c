@@ -127,6 +127,7 @@ const struct engine_ops engine_fake = {
     .next_event = fake_next_event,
     .signal = fake_signal,
     .usage = fake_usage,
+    .ask_end = fake_kill,
     .kill = fake_kill,
     .destroy = fake_destroy,
 };

@@ -626,6 +626,13 @@ static void subtract(struct box_usage *u, const struct box_usage *start)
     u->cpu_usec -= u->cpu_usec < start->cpu_usec ? u->cpu_usec : start->cpu_usec;
 }
 
+static int native_ask_end(struct box *b)
+{
+    struct wire_signal m = {.type = WIRE_KILL, .signal = SIGKILL};
+
+    return b->live ? fd_send(b->control_fd, &m, sizeof(m), NULL, 0) : -EOPNOTSUPP;
+}
+
 static int native_usage(struct box *b, struct box_usage *ret)
 {
     struct native_box *nb = native(b);
@@ -721,6 +728,7 @@ const struct engine_ops engine_native = {
     .settle = native_settle,
     .next_event = native_next_event,
     .signal = native_signal,
+    .ask_end = native_ask_end,
     .usage = native_usage,
     .kill = native_kill,
     .destroy = native_destroy,

@@ -1,0 +1,624 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One call from its question to its answer.
+ *
+ * The order is what makes it true: the guard's verdict is in the audit, then the call is in the
+ * store (with its key, so that it never runs twice), then something happens, then its end is in
+ * both, then the client hears of it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/sha256.h"
+#include "gateway/back_internal.h"
+#include "policy/words.h"
+
+#define KEPT_RESULT  (64u << 10) /* of a call without a key */
+#define LIMIT_SEARCH (16u << 20) /* what a search may say */
+
+static const char *text_of(json_t *object, const char *name)
+{
+    return json_string_value(json_object_get(object, name));
+}
+
+/* ---- its end ---- */
+
+static void count(struct ask *a, enum call_state state)
+{
+    enum counted k = state == CALL_DENIED ? COUNT_DENIED
+                     : state == CALL_DONE ? COUNT_DONE
+                                          : COUNT_FAILED;
+    size_t i = (size_t)(a->tool - tools);
+
+    if (i < sizeof(a->back->counts) / sizeof(*a->back->counts))
+        a->back->counts[i][k]++;
+}
+
+static void remember(struct ask *a, enum call_state state, unsigned status, const char *text,
+                     json_t *receipt)
+{
+    size_t len = strlen(text), most = a->is_keyed ? LIMIT_RESULT : KEPT_RESULT;
+    bool quiet = a->tool->read_only && !a->is_keyed;
+    struct error err;
+    char *inside = NULL;
+
+    if (store_end(a->back->store, a->call, state, (int)status, quiet || len > most ? NULL : text,
+                  quiet || len > most ? 0 : len, now_ms(), &err) < 0)
+        log_warn("%s", err.msg);
+    store_soon(a->back);
+    if (quiet || state == CALL_DENIED) /* what was only looked at has its one record */
+        return;
+    inside = json_inside(receipt);
+    const struct guard_ended e = {.event = "call.end",
+                                  .call = a->call,
+                                  .token = a->token,
+                                  .session = a->pass->session,
+                                  .tool = a->tool->name,
+                                  .state = call_state_name(state),
+                                  .status = (int)status,
+                                  .receipt = inside};
+    if (guard_record_end(a->back->guard, &e, &err) < 0)
+        log_warn("%s: the end of call %s is not recorded", err.msg, a->call);
+    free(inside);
+}
+
+/* The last event of a stream has the answer in it. */
+static void send_end_event(struct ask *a, unsigned status, const char *text, size_t len)
+{
+    struct buf e;
+
+    buf_init(&e, len + 128);
+    buf_printf(&e, "{\"seq\":%llu,\"type\":\"end\",\"status\":%u,",
+               (unsigned long long)a->place + 1, status);
+    buf_append(&e, text + 1, len - 1);
+    if (!e.failed && len > 2)
+        link_send(&a->back->link, LINK_EVENT, a->id, e.data, e.len);
+    buf_done(&e);
+}
+
+void call_answer(struct ask *a, unsigned status, const char *text)
+{
+    size_t len = strlen(text);
+
+    if (!a->is_gone) {
+        if (a->is_stream)
+            send_end_event(a, status, text, len);
+        link_answer(&a->back->link, a->id, status, text, len);
+    }
+    ask_free(a);
+}
+
+/* Others who asked for the same call get the same answer; who follows its stream, at the end of
+ * that. */
+static void answer_twins(struct back *b, const char *call, unsigned status, const char *text)
+{
+    struct ask *next;
+
+    for (struct ask *a = b->asks; a; a = next) {
+        next = a->next;
+        if (a->is_twin && !a->watch.job && strcmp(a->call, call) == 0)
+            call_answer(a, status, text);
+    }
+}
+
+static void call_end(struct ask *a, enum call_state state, unsigned status, json_t *body,
+                     json_t *receipt)
+{
+    char *text = json_dumps(body, DUMP);
+    struct job *j = a->watch.job;
+
+    if (!text)
+        abort();
+    count(a, state);
+    remember(a, state, status, text, receipt);
+    answer_twins(a->back, a->call, status, text);
+    if (j)
+        job_set_answer(j, status, text);
+    if (j && a->is_stream && !a->is_gone) {
+        a->owns_job = false; /* from here on it only follows */
+        command_pump(a);
+    } else {
+        call_answer(a, status, text);
+    }
+    json_decref(body);
+    free(text);
+}
+
+void call_done(struct ask *a, json_t *result, json_t *receipt)
+{
+    json_t *body = json_object(), *kept = receipt ? receipt : json_object(), *shown;
+
+    if (!receipt)
+        (void)json_object_set_new(kept, "wallSeconds",
+                                  json_real((double)(now_ms() - a->pass->begun_ms) / 1e3));
+    shown = json_copy(kept);
+    (void)json_object_set_new(shown, "call", json_string(a->call));
+    (void)json_object_set_new(body, "call", json_string(a->call));
+    (void)json_object_set_new(body, "tool", json_string(a->tool->name));
+    (void)json_object_set_new(body, "session", json_string(a->pass->session));
+    (void)json_object_set_new(body, "result", result);
+    (void)json_object_set_new(body, "receipt", shown);
+    call_end(a, CALL_DONE, 200, body, kept);
+    json_decref(kept);
+}
+
+void call_fail(struct ask *a, const struct error *err)
+{
+    json_t *body = json_object(), *e = json_object();
+
+    (void)json_object_set_new(
+        e, "code", json_string(err->sys == ESTALE ? "changed" : error_code_name(err->code)));
+    (void)json_object_set_new(e, "message", tool_text(err->msg, strlen(err->msg)));
+    (void)json_object_set_new(body, "call", json_string(a->call));
+    (void)json_object_set_new(body, "error", e);
+    call_end(a, CALL_FAILED, error_status(err), body, NULL);
+}
+
+static void call_deny(struct ask *a, const struct denial *d)
+{
+    json_t *body = json_object(), *e = json_object();
+
+    (void)json_object_set_new(e, "op", json_string(d->op));
+    (void)json_object_set_new(e, "target", tool_text(d->target, strlen(d->target)));
+    (void)json_object_set_new(e, "rule", json_string(d->rule));
+    (void)json_object_set_new(e, "reason", tool_text(d->reason, strlen(d->reason)));
+    (void)json_object_set_new(e, "key", json_string(d->key));
+    (void)json_object_set_new(e, "final", json_boolean(d->final));
+    (void)json_object_set_new(body, "call", json_string(d->call));
+    (void)json_object_set_new(body, "denied", e);
+    call_end(a, CALL_DENIED, 403, body, NULL);
+}
+
+/* ---- the same call again ---- */
+
+static void request_hash(const struct ask *a, char ret[65])
+{
+    json_t *what = json_object();
+    char *text;
+
+    (void)json_object_set_new(what, "tool", json_string(a->tool->name));
+    (void)json_object_set(what, "arguments", a->arguments);
+    (void)json_object_set(what, "agent", json_object_get(a->params, "agent"));
+    (void)json_object_set(what, "session", json_object_get(a->params, "session"));
+    text = json_dumps(what, DUMP | JSON_SORT_KEYS);
+    sha256_hex(text ? text : "", text ? strlen(text) : 0, ret);
+    free(text);
+    json_decref(what);
+}
+
+static json_t *interrupted_body(const char *call)
+{
+    return json_pack("{s:s,s:s,s:{s:s,s:s}}", "call", call, "state", "interrupted", "error", "code",
+                     "interrupted", "message",
+                     "the gateway ended while this call ran: what it had started was killed with "
+                     "it, and how far it came is not known");
+}
+
+/* What is known of a call that is over; `running` if it is not. */
+static void answer_found(struct ask *a, const struct store_call *c)
+{
+    (void)snprintf(a->call, sizeof(a->call), "%s", c->id);
+    if (c->state == CALL_INTERRUPTED) {
+        json_t *body = interrupted_body(c->id);
+        char *text = json_dumps(body, DUMP);
+
+        json_decref(body);
+        call_answer(a, 500, text);
+        free(text);
+    } else if (c->result) {
+        call_answer(a, (unsigned)c->status, c->result);
+    } else {
+        ask_answer(a, c->state == CALL_RUNNING ? 202 : 410,
+                   json_pack("{s:s,s:s}", "call", c->id, "state", call_state_name(c->state)));
+    }
+}
+
+/* True: this call was made before, and is answered from what is known of it. */
+static bool answer_again(struct ask *a, const char *key, const char *request)
+{
+    auto_found found = {0};
+    struct error err;
+
+    if (store_find_key(a->back->store, a->token, key, &found, &err) < 0)
+        return false;
+    if (strcmp(found.call.request, request) != 0) {
+        ask_refuse(a, 422, "key_reused",
+                   "this id was used for another call: a new call needs a new one");
+        return true;
+    }
+    if (found.call.state == CALL_RUNNING) {
+        struct job *j = jobs_find(a->back->jobs, NULL, found.call.id);
+
+        (void)snprintf(a->call, sizeof(a->call), "%s", found.call.id);
+        a->is_twin = true;
+        if (a->is_stream && j)
+            command_follow(a, j, 0);
+        return true;
+    }
+    answer_found(a, &found.call);
+    return true;
+}
+
+/* ---- a call ---- */
+
+static int words_of_client(struct ask *a, struct error *err)
+{
+    json_t *list = json_object_get(a->arguments, "argv");
+    size_t n = json_array_size(list);
+
+    if (!list)
+        return 0;
+    a->argv = calloc(n + 1, sizeof(*a->argv));
+    if (!a->argv)
+        return error_sys(err, -ENOMEM, "read the words");
+    for (size_t i = 0; i < n; i++)
+        a->argv[i] = (char *)json_string_value(json_array_get(list, i));
+    return 0;
+}
+
+static unsigned right_of(const struct ask *a)
+{
+    static const char *const looks[] = {"list", "poll", "log"};
+    const char *action = text_of(a->arguments, "action");
+
+    for (size_t i = 0; a->tool->kind == TOOL_PROCESS && action && i < 3; i++)
+        if (strcmp(action, looks[i]) == 0)
+            return RIGHT_READ;
+    return a->tool->read_only && a->tool->kind != TOOL_WEB ? RIGHT_READ : RIGHT_RUN;
+}
+
+static int admit(struct ask *a, const struct identity *who, const char *key, const char *request,
+                 struct denial *denial, struct error *err)
+{
+    autofree char *quoted = a->argv ? words_quote(a->argv) : NULL;
+    const char *line = text_of(a->arguments, "command");
+    char target[TOOL_TARGET];
+    const struct guard_wish wish = {.tool = a->tool->name,
+                                    .agent = text_of(a->params, "agent"),
+                                    .session = text_of(a->params, "session"),
+                                    .command = line ? line : quoted,
+                                    .target = tool_target(a->tool, a->arguments, target),
+                                    .key = key,
+                                    .request = key ? request : NULL,
+                                    .right = right_of(a),
+                                    .now_ms = now_ms()};
+
+    if (a->argv && !quoted)
+        return error_set(err, ERR_TOO_LARGE, "argv: more than %u bytes", (unsigned)LIMIT_ARG_BYTES);
+    return guard_admit(a->back->guard, who, &wish, &a->pass, denial, err);
+}
+
+/* In the store before anything happens. */
+static int begin(struct ask *a, const struct denial *d, const char *key, const char *request,
+                 struct error *err)
+{
+    char target[TOOL_TARGET];
+    struct store_call c = {.key = key,
+                           .token = a->token,
+                           .agent = a->pass ? a->pass->agent : "",
+                           .session = a->pass ? a->pass->session : "",
+                           .tool = a->tool->name,
+                           .target = tool_target(a->tool, a->arguments, target),
+                           .state = CALL_RUNNING,
+                           .begun_ms = now_ms()};
+    int r;
+
+    (void)snprintf(a->call, sizeof(a->call), "%s", a->pass ? a->pass->call : d->call);
+    (void)snprintf(c.id, sizeof(c.id), "%s", a->call);
+    (void)snprintf(c.request, sizeof(c.request), "%s", request);
+    store_soon(a->back);
+    r = store_begin(a->back->store, &c, NULL, err);
+    if (r >= 0 && a->pass)
+        r = store_session(a->back->store, a->pass->session, a->pass->agent, a->token, c.begun_ms,
+                          err);
+    return r;
+}
+
+static void run_files(struct ask *a)
+{
+    struct files_root root;
+    json_t *result = NULL;
+    struct error err;
+
+    session_root(a->session, &root);
+    if (tool_files(a->pass, a->tool, &root, a->arguments, &result, &err) < 0)
+        call_fail(a, &err);
+    else
+        call_done(a, result, NULL);
+}
+
+/* ---- searches: others do not wait meanwhile ---- */
+
+/* Says an error as it is, or 'R' and the result. */
+static void work_search(const void *arg, int out, int kept)
+{
+    const struct ask *a = arg;
+    struct files_root root;
+    json_t *result = NULL;
+    struct error err = {0};
+    autobuf text = {.max = LIMIT_SEARCH};
+    char *dumped;
+
+    session_root(a->session, &root);
+    root.fd = kept;
+    if (tool_files(a->pass, a->tool, &root, a->arguments, &result, &err) < 0) {
+        buf_append(&text, &err, sizeof(err));
+    } else {
+        dumped = json_dumps(result, DUMP);
+        buf_puts(&text, "R");
+        buf_puts(&text, dumped ? dumped : "");
+    }
+    if (!text.failed)
+        (void)fd_write_full(out, text.data, text.len);
+}
+
+static void search_next(struct back *b);
+
+static void on_searched(struct worker *w)
+{
+    struct ask *a = OF(struct ask, search, w);
+    struct error err;
+    json_t *result;
+
+    a->back->n_searches--;
+    search_next(a->back);
+    if (w->said.len == sizeof(err) && w->said.data[0] != 'R') {
+        memcpy(&err, w->said.data, sizeof(err));
+        call_fail(a, &err);
+        return;
+    }
+    result = w->said.len ? json_loadb(w->said.data + 1, w->said.len - 1, 0, NULL) : NULL;
+    if (result) {
+        call_done(a, result, NULL);
+        return;
+    }
+    (void)error_set(&err, ERR_TOO_LARGE, "%s: the answer is too large; ask for less",
+                    a->tool->name);
+    call_fail(a, &err);
+}
+
+static void run_search(struct ask *a)
+{
+    struct back *b = a->back;
+    struct error err;
+    int r;
+
+    a->waits_to_search = b->n_searches >= LIMIT_SEARCHES;
+    if (a->waits_to_search)
+        return;
+    a->search.on_end = on_searched;
+    r = worker_start(&a->search, b->loop, LIMIT_SEARCH, a->session->workspace, work_search, a);
+    if (r < 0) {
+        (void)error_sys(&err, r, "%s", a->tool->name);
+        call_fail(a, &err);
+        return;
+    }
+    b->n_searches++;
+}
+
+/* The one that has waited longest. */
+static void search_next(struct back *b)
+{
+    struct ask *oldest = NULL;
+
+    for (struct ask *a = b->asks; a; a = a->next)
+        if (a->waits_to_search)
+            oldest = a;
+    if (oldest)
+        run_search(oldest);
+}
+
+void call_stop_search(struct ask *a)
+{
+    bool was = a->search.pid != 0;
+
+    a->waits_to_search = false;
+    worker_stop(&a->search);
+    if (was) {
+        a->back->n_searches--;
+        search_next(a->back);
+    }
+}
+
+static bool is_search(const struct ask *a)
+{
+    const char *name = a->tool->name;
+
+    return strcmp(name, "find") == 0 || strcmp(name, "grep") == 0 ||
+           (strcmp(name, "ls") == 0 && json_is_true(json_object_get(a->arguments, "recursive")));
+}
+
+static void run_tool(struct ask *a)
+{
+    struct error err;
+
+    if (session_get(a->back->sessions, a->pass, &a->session, &err) < 0) {
+        call_fail(a, &err);
+        return;
+    }
+    a->session->users++;
+    switch (a->tool->kind) {
+    case TOOL_FILES:
+        if (is_search(a))
+            run_search(a);
+        else
+            run_files(a);
+        break;
+    case TOOL_EXEC:
+    case TOOL_WEB:
+        command_run(a);
+        break;
+    case TOOL_PROCESS:
+        tool_process(a);
+        break;
+    case TOOL_STATUS:
+        tool_status(a);
+        break;
+    }
+}
+
+static bool is_key(const char *key)
+{
+    size_t n = strlen(key);
+
+    if (n == 0 || n > LIMIT_CALL_ID)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (key[i] <= ' ' || key[i] > '~')
+            return false;
+    return true;
+}
+
+static int read_call(struct ask *a, struct error *err)
+{
+    static const char *const texts[] = {"tool", "agent", "session", "key"};
+    const char *name = text_of(a->params, "tool"), *key = text_of(a->params, "key");
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        json_t *v = json_object_get(a->params, texts[i]);
+
+        if (v && !json_is_string(v))
+            return error_set(err, ERR_INVALID, "%s: a text is needed", texts[i]);
+    }
+    a->tool = name ? tool_find(name) : NULL;
+    if (!a->tool)
+        return error_set(err, ERR_NOT_FOUND, "tool '%.64s': there is none that is called so",
+                         name ? name : "");
+    if (key && !is_key(key))
+        return error_set(err, ERR_INVALID, "id: 1 to %u printable characters without blanks",
+                         LIMIT_CALL_ID);
+    a->is_keyed = key != NULL;
+    a->is_stream = json_is_true(json_object_get(a->params, "stream"));
+    a->arguments = json_object_get(a->params, "arguments");
+    if (!a->arguments) {
+        a->arguments = json_object();
+        (void)json_object_set_new(a->params, "arguments", a->arguments);
+    }
+    return tool_check(a->tool, a->arguments, err);
+}
+
+void op_call(struct ask *a, const struct identity *who)
+{
+    struct denial denial;
+    char request[65];
+    const char *key;
+    struct error err;
+    int r = read_call(a, &err);
+
+    if (r >= 0)
+        r = words_of_client(a, &err);
+    if (r < 0) {
+        ask_fail(a, &err);
+        return;
+    }
+    key = text_of(a->params, "key");
+    request_hash(a, request);
+    if (key && answer_again(a, key, request))
+        return;
+    if (a->back->is_draining) {
+        ask_refuse(a, 503, "draining", "the gateway is about to end");
+        return;
+    }
+    r = admit(a, who, key, request, &denial, &err);
+    if (r >= 0 && begin(a, &denial, key, request, &err) < 0)
+        r = -1;
+    if (r < 0)
+        ask_fail(a, &err);
+    else if (r == 0)
+        call_deny(a, &denial);
+    else
+        run_tool(a);
+}
+
+/* ---- looking at a call ---- */
+
+/* Fills `found`, if whoever asks may know of it; else answers. */
+static bool find_call(struct ask *a, const struct identity *who, struct store_found *found)
+{
+    const char *id = text_of(a->params, "call");
+    struct error err;
+
+    if (id && store_find(a->back->store, id, found, &err) >= 0 &&
+        (strcmp(found->call.token, who->token) == 0 ||
+         (found->call.session[0] && guard_may(who, RIGHT_READ, found->call.session))))
+        return true;
+    ask_refuse(a, 404, "not_found", "there is no such call");
+    return false;
+}
+
+void op_look(struct ask *a, const struct identity *who)
+{
+    auto_found found = {0};
+
+    if (find_call(a, who, &found))
+        answer_found(a, &found.call);
+}
+
+void op_events(struct ask *a, const struct identity *who)
+{
+    json_t *after = json_object_get(a->params, "after");
+    auto_found found = {0};
+    struct job *j;
+
+    if (!find_call(a, who, &found))
+        return;
+    a->is_stream = true;
+    j = jobs_find(a->back->jobs, NULL, found.call.id);
+    (void)snprintf(a->call, sizeof(a->call), "%s", found.call.id);
+    a->is_twin = found.call.state == CALL_RUNNING;
+    if (j) {
+        command_follow(a, j, after ? (uint64_t)json_integer_value(after) : 0);
+    } else if (!a->is_twin) {
+        answer_found(a, &found.call);
+    }
+}
+
+void op_cancel(struct ask *a, const struct identity *who)
+{
+    auto_found found = {0};
+    struct job *j;
+
+    if (!find_call(a, who, &found))
+        return;
+    if (!guard_may(who, RIGHT_RUN, found.call.session)) {
+        ask_refuse(a, 403, "denied", "the token may look, but not end a call");
+        return;
+    }
+    j = jobs_find(a->back->jobs, NULL, found.call.id);
+    if (j && !j->is_over)
+        job_cancel(j, "it was cancelled");
+    ask_answer(a, 200,
+               json_pack("{s:s,s:b}", "call", found.call.id, "cancelled", j && !j->is_over));
+}
+
+/* ---- the client's side ---- */
+
+void call_gone(struct ask *a)
+{
+    struct error err;
+
+    if (a->owns_job && a->watch.job) { /* its end is recorded all the same */
+        a->is_gone = true;
+        job_cancel(a->watch.job, "its client went away");
+    } else if (a->pass && (a->wait.back || a->search.pid || a->waits_to_search)) {
+        a->is_gone = true;
+        box_wait_stop(&a->wait);
+        call_stop_search(a);
+        (void)error_set(&err, ERR_TIMEOUT, "its client went away before it was done");
+        call_fail(a, &err);
+    } else {
+        ask_free(a);
+    }
+}
+
+void call_on_taken(struct ask *a, size_t n)
+{
+    a->on_the_way -= n < a->on_the_way ? n : a->on_the_way;
+    if (a->is_stream && a->watch.job)
+        command_pump(a);
+}

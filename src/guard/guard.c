@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guard/guard.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "audit/audit.h"
+#include "audit/redact.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/limits.h"
+
+#define NO_PATTERN "\n" /* no session key has one in it */
+
+struct guard {
+    struct audit *audit;
+    struct tokens *tokens;
+    struct guard_config *config;
+    struct guard_agent *agents[LIMIT_GUARD_AGENTS];
+    size_t n_agents;
+    bool has_local, local_is_open;
+    struct token local;
+    char *local_sessions[2];
+};
+
+/* ---- what is shared ---- */
+
+static void config_drop(struct guard_config *c)
+{
+    if (!c || --c->refs)
+        return;
+    config_free(c->config);
+    free(c);
+}
+
+struct guard_agent *guard_agent_hold(struct guard_agent *a)
+{
+    a->refs++;
+    return a;
+}
+
+void guard_agent_drop(struct guard_agent *a)
+{
+    if (!a || --a->refs)
+        return;
+    policy_done(&a->policy);
+    settings_done(&a->settings);
+    config_drop(a->from);
+    free(a);
+}
+
+void pass_free(struct pass *p)
+{
+    if (!p)
+        return;
+    verdict_done(&p->verdict);
+    guard_agent_drop(p->settings);
+    free(p);
+}
+
+static void forget_agents(struct guard *g)
+{
+    while (g->n_agents)
+        guard_agent_drop(g->agents[--g->n_agents]);
+}
+
+/* ---- the configuration ---- */
+
+int guard_reload(struct guard *g, struct error *err)
+{
+    const struct config_inputs in = {.remember = true};
+    struct guard_config *c = calloc(1, sizeof(*c));
+    int r = c ? config_load(&in, &c->config, err) : error_sys(err, -ENOMEM, "load the settings");
+
+    if (r < 0) {
+        free(c);
+        return r;
+    }
+    c->refs = 1;
+    c->generation = g->config ? g->config->generation + 1 : 1;
+    config_drop(g->config);
+    g->config = c;
+    forget_agents(g);
+    return 0;
+}
+
+const struct guard_config *guard_config(const struct guard *g)
+{
+    return g->config;
+}
+
+static int make_agent(struct guard *g, const char *agent, struct guard_agent **ret,
+                      struct error *err)
+{
+    struct guard_agent *a = calloc(1, sizeof(*a));
+    int r = a ? config_for_agent(g->config->config, agent, &a->settings, err)
+              : error_sys(err, -ENOMEM, "load the settings");
+
+    if (r < 0) {
+        free(a);
+        return r;
+    }
+    a->refs = 1;
+    a->from = g->config;
+    a->from->refs++;
+    (void)snprintf(a->agent, sizeof(a->agent), "%s", agent);
+    r = policy_make(&a->settings, config_sessions_are_global(g->config->config), &a->policy, err);
+    if (r < 0) {
+        guard_agent_drop(a);
+        return r;
+    }
+    *ret = a;
+    return 0;
+}
+
+/* The guard's own, until the next reload; the least recently made one makes room. */
+static int agent_of(struct guard *g, const char *agent, struct guard_agent **ret, struct error *err)
+{
+    struct guard_agent *a;
+    int r;
+
+    for (size_t i = 0; i < g->n_agents; i++)
+        if (strcmp(g->agents[i]->agent, agent) == 0) {
+            *ret = g->agents[i];
+            return 0;
+        }
+    r = make_agent(g, agent, &a, err);
+    if (r < 0)
+        return r;
+    if (g->n_agents == LIMIT_GUARD_AGENTS) {
+        guard_agent_drop(g->agents[0]);
+        memmove(g->agents, g->agents + 1, --g->n_agents * sizeof(*g->agents));
+    }
+    *ret = g->agents[g->n_agents++] = a;
+    return 0;
+}
+
+/* ---- making ---- */
+
+static int set_local(struct guard *g, const struct guard_options *o, struct error *err)
+{
+    if (!o->local_agent)
+        return 0;
+    g->local = (struct token){.id = GUARD_LOCAL, .rights = o->local_rights};
+    g->local.agent = strdup(o->local_agent);
+    g->local_sessions[0] = strdup(o->local_session ? o->local_session : "*");
+    g->local.sessions = g->local_sessions;
+    g->local_is_open = o->local_is_open;
+    g->has_local = g->local.agent && g->local_sessions[0];
+    return g->has_local ? 0 : error_sys(err, -ENOMEM, "make the guard");
+}
+
+int guard_new(const struct guard_options *o, struct guard **ret, struct error *err)
+{
+    autoptr(guard) g = calloc(1, sizeof(*g));
+    int r;
+
+    if (!g)
+        return error_sys(err, -ENOMEM, "make the guard");
+    g->audit = o->audit;
+    r = set_local(g, o, err);
+    if (r >= 0)
+        r = tokens_load(&g->tokens, err);
+    if (r >= 0)
+        r = guard_reload(g, err);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(g);
+    return 0;
+}
+
+void guard_free(struct guard *g)
+{
+    if (!g)
+        return;
+    forget_agents(g);
+    config_drop(g->config);
+    tokens_free(g->tokens);
+    free(g->local.agent);
+    free(g->local_sessions[0]);
+    free(g);
+}
+
+/* ---- who ---- */
+
+static const struct token *by_id(const struct tokens *tokens, const char *id)
+{
+    const struct token *t;
+
+    for (size_t i = 0; (t = tokens_at(tokens, i)); i++)
+        if (strcmp(t->id, id) == 0)
+            return t;
+    return NULL;
+}
+
+int guard_refresh(struct guard *g, void (*gone)(void *arg, const char *id), void *arg,
+                  struct error *err)
+{
+    autoptr(tokens) old = NULL;
+    struct tokens *fresh;
+    const struct token *t, *now;
+    int r;
+
+    if (!tokens_is_stale(g->tokens))
+        return 0;
+    r = tokens_load(&fresh, err);
+    if (r < 0)
+        return r;
+    old = g->tokens;
+    g->tokens = fresh;
+    for (size_t i = 0; (t = tokens_at(old, i)); i++) {
+        now = by_id(fresh, t->id);
+        if (!now || memcmp(now->digest, t->digest, sizeof(t->digest)) != 0)
+            gone(arg, t->id);
+    }
+    return 1;
+}
+
+static const struct token *find_token(const struct guard *g, const char *id, int64_t now)
+{
+    const struct token *t;
+
+    if (strcmp(id, GUARD_LOCAL) == 0)
+        return g->has_local ? &g->local : NULL;
+    t = by_id(g->tokens, id);
+    return t && t->expires && t->expires <= now ? NULL : t;
+}
+
+bool guard_knows(const struct guard *g, const char *id, int64_t now_sec)
+{
+    return find_token(g, id, now_sec) != NULL;
+}
+
+static int identity_of(const struct token *t, struct identity *ret, struct error *err)
+{
+    if (!t)
+        return error_set(err, ERR_DENIED,
+                         "the token is not one of ours, or not any more: clawden token create");
+    (void)snprintf(ret->token, sizeof(ret->token), "%s", t->id);
+    ret->bound = t;
+    return 0;
+}
+
+int guard_identify(struct guard *g, const char *text, size_t len, int64_t now_sec,
+                   struct identity *ret, struct error *err)
+{
+    return identity_of(text               ? tokens_check(g->tokens, text, len, now_sec)
+                       : g->local_is_open ? find_token(g, GUARD_LOCAL, now_sec)
+                                          : NULL,
+                       ret, err);
+}
+
+int guard_recall(struct guard *g, const char *id, int64_t now_sec, struct identity *ret,
+                 struct error *err)
+{
+    return identity_of(find_token(g, id, now_sec), ret, err);
+}
+
+bool guard_may(const struct identity *who, unsigned right, const char *session)
+{
+    char agent[NAMES_AGENT] = "";
+
+    (void)names_agent_of(session, agent, sizeof(agent));
+    return token_may(who->bound, right, agent[0] ? agent : NO_PATTERN, session);
+}
+
+/* ---- which agent, which session ---- */
+
+static const char *literal(const char *pattern)
+{
+    return pattern && pattern[0] && !strchr(pattern, '*') ? pattern : NULL;
+}
+
+int guard_names(const struct identity *who, const char *agent, const char *session,
+                char ret_agent[NAMES_AGENT], char ret_session[NAMES_SESSION], struct error *err)
+{
+    char of_session[NAMES_AGENT] = "";
+    const char *first = literal(who->bound->sessions ? who->bound->sessions[0] : NULL);
+
+    if (!session && !agent)
+        session = first;
+    if (session && (strlen(session) >= NAMES_SESSION ||
+                    names_agent_of(session, of_session, sizeof(of_session)) < 0))
+        return error_set(err, ERR_INVALID,
+                         "session '%.80s': the session key of an agent is like agent:main:work",
+                         session);
+    if (!agent)
+        agent = of_session[0] ? of_session : literal(who->bound->agent);
+    if (!agent)
+        agent = "main";
+    if (strlen(agent) >= NAMES_AGENT || names_agent(agent, ret_agent) < 0)
+        return error_set(err, ERR_INVALID, "agent '%.80s': no agent can be called so", agent);
+    if (of_session[0] && strcmp(of_session, ret_agent) != 0)
+        return error_set(err, ERR_INVALID, "agent '%.80s' and session '%.80s' name two agents",
+                         agent, session);
+    if (session)
+        (void)snprintf(ret_session, NAMES_SESSION, "%s", session);
+    else
+        (void)snprintf(ret_session, NAMES_SESSION, "agent:%s:main", ret_agent);
+    return 0;
+}
+
+/* ---- the record ---- */
+
+/* The time first: what is written in order is found and kept at less cost. */
+static int make_id(int64_t now_ms, char ret[CALL_ID], struct error *err)
+{
+    unsigned char raw[10];
+
+    if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+        return error_sys(err, -errno, "get random bytes for the call");
+    (void)snprintf(ret, CALL_ID, "%012llx", (unsigned long long)now_ms & 0xffffffffffffull);
+    for (size_t i = 0; i < sizeof(raw); i++)
+        (void)snprintf(ret + 12 + 2 * i, 3, "%02x", raw[i]);
+    return 0;
+}
+
+static void put_target(struct buf *f, const char *text)
+{
+    char cut[1024];
+
+    if (!text || !text[0])
+        return;
+    (void)snprintf(cut, sizeof(cut), "%s", text);
+    buf_json_key(f, "target");
+    redact_word(f, NULL, cut);
+}
+
+static int record(struct guard *g, const struct pass *p, const struct guard_wish *w,
+                  const struct denial *d, struct error *err)
+{
+    autobuf f;
+
+    buf_init(&f, LIMIT_AUDIT_LINE);
+    buf_json_str(&f, "call", p->call);
+    buf_json_str(&f, "token", p->token);
+    buf_json_str(&f, "agent", p->agent);
+    buf_json_str(&f, "session", p->session);
+    buf_json_str(&f, "tool", p->verdict.tool[0] ? p->verdict.tool : w->tool);
+    put_target(&f, w->target);
+    buf_json_str(&f, "verdict", d ? "deny" : "allow");
+    if (!d)
+        buf_json_str(&f, "route", route_name(p->verdict.route));
+    buf_json_str(&f, "rule", d ? d->rule : p->verdict.rule);
+    if (w->key)
+        buf_json_str(&f, "key", w->key);
+    if (w->request)
+        buf_json_str(&f, "request", w->request);
+    return audit_append(g->audit, "call.begin", w->tool, &f, err);
+}
+
+int guard_record_end(struct guard *g, const struct guard_ended *e, struct error *err)
+{
+    autobuf f;
+
+    buf_init(&f, LIMIT_AUDIT_LINE);
+    buf_json_str(&f, "call", e->call);
+    buf_json_str(&f, "token", e->token);
+    buf_json_str(&f, "session", e->session);
+    buf_json_str(&f, "tool", e->tool);
+    buf_json_str(&f, "state", e->state);
+    buf_json_num(&f, "status", e->status);
+    if (e->receipt && e->receipt[0]) {
+        buf_puts(&f, ",");
+        buf_puts(&f, e->receipt);
+    }
+    return audit_append(g->audit, e->event, e->tool, &f, err);
+}
+
+/* ---- deciding ---- */
+
+__attribute__((format(printf, 4, 5))) static void deny(struct denial *d, const char *rule,
+                                                       const char *key, const char *fmt, ...)
+{
+    va_list ap;
+
+    (void)snprintf(d->rule, sizeof(d->rule), "%s", rule);
+    (void)snprintf(d->key, sizeof(d->key), "%s", key ? key : "");
+    va_start(ap, fmt);
+    (void)vsnprintf(d->reason, sizeof(d->reason), fmt, ap);
+    va_end(ap);
+    d->final = true;
+}
+
+static bool decide(const struct identity *who, const struct guard_wish *w, struct pass *p,
+                   struct denial *d)
+{
+    const struct call call = {
+        .agent = p->agent, .session = p->session, .tool = w->tool, .command = w->command};
+    struct verdict *v = &p->verdict;
+
+    if (!token_may(who->bound, w->right, p->agent, p->session)) {
+        bool has = (who->bound->rights & w->right) == w->right;
+
+        deny(d, has ? "token's sessions" : "token's rights", "clawden token create",
+             has ? "the token is not for agent '%s' and session '%s'"
+                 : "the token has not the right that this needs (agent '%s', session '%s')",
+             p->agent, p->session);
+        return false;
+    }
+    policy_decide(&p->settings->policy, &call, v);
+    if (!v->allowed) {
+        deny(d, v->rule, v->change, "%s", v->reason);
+        return false;
+    }
+    if (v->route == ROUTE_DIRECT) {
+        deny(d, v->rule, v->change ? v->change : "agents.defaults.sandbox.mode",
+             "%s: the gateway runs nothing outside of a box", v->reason);
+        return false;
+    }
+    return true;
+}
+
+int guard_admit(struct guard *g, const struct identity *who, const struct guard_wish *w,
+                struct pass **ret, struct denial *denial, struct error *err)
+{
+    autoptr(pass) p = calloc(1, sizeof(*p));
+    struct guard_agent *a;
+    bool allowed;
+    int r;
+
+    if (!p)
+        return error_sys(err, -ENOMEM, "admit a call");
+    *denial = (struct denial){0};
+    r = guard_names(who, w->agent, w->session, p->agent, p->session, err);
+    if (r >= 0)
+        r = agent_of(g, p->agent, &a, err);
+    if (r >= 0)
+        r = make_id(w->now_ms, p->call, err);
+    if (r < 0)
+        return r;
+    p->settings = guard_agent_hold(a);
+    p->begun_ms = w->now_ms;
+    p->may_write = who->bound->rights & RIGHT_RUN;
+    (void)snprintf(p->token, sizeof(p->token), "%s", who->token);
+    (void)snprintf(denial->call, sizeof(denial->call), "%s", p->call);
+    (void)snprintf(denial->op, sizeof(denial->op), "%s", w->tool);
+    (void)snprintf(denial->target, sizeof(denial->target), "%s", w->target ? w->target : "");
+    allowed = decide(who, w, p, denial);
+    r = record(g, p, w, allowed ? NULL : denial, err);
+    if (r < 0)
+        return r;
+    if (!allowed)
+        return 0;
+    *ret = TAKE_PTR(p);
+    return 1;
+}

@@ -1,0 +1,569 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of a whole gateway: tools, who may see them, streams, ids that are used again, commands that run on."""
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+
+import gateway_client as client
+from gateway_client import Closed, Conn, World, ends, request, running
+from tap import Skip, need, same, test, wait_for
+
+
+def marker():
+    """Seconds that nobody else sleeps."""
+    return f"7{random.randrange(10**7):07d}"
+
+
+def lines(w, name="ran"):
+    try:
+        return len(w.text(name).splitlines())
+    except FileNotFoundError:
+        return 0
+
+
+# ---- what it is for ----
+
+@test("6-1 an agent writes, edits, runs and greps in its box, and each call is in the record")
+def _(w):
+    w.start().token()
+    w.call("write", {"path": "src/a.sh", "content": "echo hello\n"})
+    r = w.call("edit", {"path": "src/a.sh", "edits": [{"oldText": "hello", "newText": "there $1"}]})["result"]
+    need("+echo there $1" in r["diff"], r)
+    same(w.exec("sh src/a.sh you > out; cat out; exit 3"),
+         dict(w.exec("sh src/a.sh you; exit 3"), next=w.exec("sh src/a.sh you; exit 3")["next"]))
+    r = w.exec("sh src/a.sh you; exit 3")
+    same((r["status"], r["exitCode"], r["stdout"]), ("exited", 3, "there you\n"))
+    r = w.call("grep", {"pattern": "the.e"})["result"]
+    need("src/a.sh" in json.dumps(r) and "out" in json.dumps(r), r)
+    same(w.text("out"), "there you\n")
+    same(w.call("read", {"path": "out"})["result"]["content"], "there you\n")
+    need(len(w.audit(event="call.begin", tool="exec")) == 4 and len(w.audit(event="call.end", tool="exec", state="done")) == 4, w.audit())
+    same(w.clawden("audit", "verify").returncode, 0, "the record does not verify")
+
+
+def foreign(w, token, call, pid, session):
+    """What a stranger gets, by request."""
+    look = lambda method, path: w.ask(method, path, token=token).status
+    seen = {"look": look("GET", f"/v1/calls/{call}"), "events": look("GET", f"/v1/calls/{call}/events"), "cancel": look("DELETE", f"/v1/calls/{call}"),
+            "end": look("DELETE", f"/v1/sessions/{session}"),
+            "audit": len(w.get(f"/v1/audit?session={session}", token=token).json["records"]),
+            "audit of the call": len(w.get(f"/v1/audit?call={call}", token=token).json["records"]),
+            "calls": len(w.get(f"/v1/calls?session={session}", token=token).json["calls"]),
+            "sessions": len([s for s in w.get("/v1/sessions", token=token).json["sessions"] if s["session"] == session]),
+            "boxes": len(w.get("/v1/boxes", token=token).json["boxes"])}
+    for action in ("poll", "log", "kill", "write"):
+        r = w.post("/v1/call", {"tool": "process", "arguments": {"action": action, "process": pid}}, token=token)
+        seen[action] = r.status
+        r = w.post("/v1/call", {"tool": "process", "arguments": {"action": action, "process": pid}, "session": session}, token=token)
+        seen[action + " there"] = r.status
+    for tool, arguments in (("exec", {"command": "echo x > stolen"}), ("read", {"path": "note"}), ("session_status", {})):
+        seen[tool] = w.post("/v1/call", {"tool": tool, "arguments": arguments, "session": session}, token=token).status
+    s = client.WebSocket(w.port, w.auth(token))
+    for n, (op, params) in enumerate((("look", {"call": call}), ("events", {"call": call}), ("cancel", {"call": call}), ("session.end", {"session": session})), 1):
+        s.send({"id": n, "op": op, "params": params})
+        seen["ws " + op] = s.message()["status"]
+    return seen
+
+
+@test("6-2 HT-06 a token of another session or agent touches nothing of this one's: calls, events, processes, record")
+def _(w):
+    w.start().token()
+    m = marker()
+    session = "agent:main:a"
+    w.call("exec", {"command": "echo secret-note > note"}, session=session)
+    pid = w.call("exec", {"command": f"sleep {m}", "background": True}, session=session)["result"]["process"]
+    for agent, pattern in (("other", "agent:other:*"), ("main", "agent:main:b*")):
+        token = w.token(agent, pattern)
+        got = foreign(w, token, pid, pid, session)
+        for key in ("look", "events", "cancel", "end", "ws look", "ws events", "ws cancel", "ws session.end", "poll", "log", "kill", "write"):
+            same(got[key], 404, f"{agent}: {key}")
+        for key in ("exec", "read", "session_status", "poll there", "log there", "kill there", "write there"):
+            same(got[key], 403, f"{agent}: {key}")
+        for key in ("audit", "audit of the call", "calls", "sessions", "boxes"):
+            same(got[key], 0, f"{agent}: {key}")
+        r = w.post("/v1/call", {"tool": "exec", "arguments": {"command": "true"}, "session": session}, token=token)
+        need("secret" not in r.body.decode() and set(r.json["denied"]) == {"op", "target", "rule", "reason", "key", "final"}, r)
+    need(running(m) and not os.path.exists(w.path("stolen")), "the command is gone, or something ran")
+    same(w.get(f"/v1/calls/{pid}").status, 200, "control: its own token")
+    same(w.call("process", {"action": "poll", "process": pid}, session=session)["result"]["status"], "running")
+    need(w.get(f"/v1/audit?call={pid}").json["records"], "control: its own record")
+    same(w.ask("DELETE", f"/v1/sessions/{session}").status, 200, "control: it may end its session")
+    need(ends(m), "the session's command runs on")
+
+
+@test("6-2 HT-06 a token that may only read runs, writes and ends nothing; fields that name a right are refused")
+def _(w):
+    w.start().token()
+    reader = w.token("main", "agent:main:*", "--right", "read")
+    w.call("write", {"path": "note", "content": "x\n"})
+    m = marker()
+    pid = w.begin(f"sleep {m}")
+    same(w.call("read", {"path": "note"}, token=reader)["result"]["content"], "x\n")
+    for tool, arguments in (("exec", {"command": "id"}), ("write", {"path": "n", "content": ""}), ("edit", {"path": "note", "edits": [{"oldText": "x", "newText": "y"}]}),
+                            ("apply_patch", {"patch": "*** Begin Patch\n*** Delete File: note\n*** End Patch\n"}),
+                            ("process", {"action": "kill", "process": pid}), ("process", {"action": "write", "process": pid, "data": "x"})):
+        need("denied" in w.call(tool, arguments, status=403, token=reader), tool)
+    same(w.ask("DELETE", f"/v1/calls/{pid}", token=reader).status, 403)
+    same(w.ask("DELETE", "/v1/sessions/agent:main:main", token=reader).status, 404)
+    for field in ("scope", "owner", "role", "rights", "token"):
+        r = w.post("/v1/call", {"tool": "exec", "arguments": {"command": "id"}, field: "admin"}, token=reader)
+        need(r.status == 400 and field in r.json["error"]["message"], r)
+    r = w.post("/v1/call", {"tool": "exec", "arguments": {"command": "id"}}, headers=[("X-User", "root"), ("X-Forwarded-User", "root")], token=reader)
+    same(r.status, 403)
+    same((w.text("note"), len(running(m)) > 0), ("x\n", True))
+
+
+@test("6-3 AU-07 the gateway is killed amid a call: no process is left, and the record says begun, then interrupted")
+def _(w):
+    w.start().token()
+    m = marker()
+    w.exec("true")
+    c = Conn(w.port)
+    line = f"echo x >> ran; (setsid sleep {m} &) ; sleep {m}"
+    body = json.dumps({"tool": "exec", "arguments": {"command": line}, "id": "the-one"}).encode()
+    c.send(request("POST", "/v1/call", w.auth() + [("Content-Type", "application/json")], body))
+    need(wait_for(lambda: lines(w) == 1 and len(running(f"sleep\0{m}")) >= 2), "it does not run")
+    call = [r for r in w.audit(event="call.begin") if m in r["target"]][0]["call"]
+    same(w.get(f"/v1/calls/{call}").json["state"], "running", "control")
+    w.kill()
+    need(ends(m), "processes of the call outlive the gateway")
+    w.start()
+    r = w.get(f"/v1/calls/{call}")
+    same((r.status, r.json["state"], r.json["error"]["code"]), (500, "interrupted", "interrupted"))
+    same([(x["event"], x.get("state")) for x in w.audit(call=call)], [("call.begin", None), ("call.end", "interrupted")])
+    same([c["state"] for c in w.get("/v1/calls?limit=50").json["calls"] if c["call"] == call], ["interrupted"])
+    r = w.post("/v1/call", {"tool": "exec", "arguments": {"command": line}, "id": "the-one"})
+    same((r.status, r.json["state"], r.json["call"]), (500, "interrupted", call), "the same id")
+    same((lines(w), running(m)), (1, []), "it ran twice")
+    same(w.exec("echo on")["stdout"], "on\n", "the session goes on")
+    same(w.clawden("audit", "verify").returncode, 0)
+
+
+@test("6-3 a background command dies with a killed gateway, and its end is recorded too")
+def _(w):
+    w.start().token()
+    m = marker()
+    pid = w.begin(f"sleep {m}")
+    need(wait_for(lambda: running(m)), "it does not run")
+    w.kill()
+    need(ends(m), "it outlives the gateway")
+    w.start()
+    same(w.process("list")["processes"], [])
+    same([x.get("state") for x in w.audit(call=pid, event="process.end")], ["interrupted"], "process.end")
+
+
+@test("the front and the back end together, whichever is killed")
+def _(w):
+    for which in (0, 1):
+        w.start()
+        if which == 0:
+            w.token()
+        m = marker()
+        w.begin(f"sleep {m}")
+        pids = w.pids()
+        same(len(pids), 2)
+        os.kill(pids[which], signal.SIGKILL)
+        w.p.wait(10)
+        need(wait_for(lambda: not os.path.exists(f"/proc/{pids[1]}")), "the front is left")
+        need(ends(m), "the command is left")
+
+
+# ---- streams ----
+
+COUNT = "i=0; while [ $i -lt 200 ]; do seq $((i*100+1)) $((i*100+100)); i=$((i+1)); sleep 0.005; done; exit 7"
+NUMBERS = "".join(f"{i}\n" for i in range(1, 20001))
+
+
+@test("a stream that is dropped and taken up again loses and doubles nothing: 20,000 numbers, then the true status")
+def _(w):
+    w.start().token()
+    owner = w.stream_call(COUNT)
+    call = next(iter(owner))[2]["call"]
+    text, last, drops, end = "", None, 0, None
+    while not end:
+        s = w.stream_events(call, after=last)
+        same((s.status, s.headers and dict(s.headers).get("Content-Type")), (200, "text/event-stream"))
+        for n, (seq, kind, e) in enumerate(s):
+            need(last is None or seq > last, f"{seq} after {last}")
+            last = seq
+            if kind == "output":
+                text += e["data"]
+            elif kind == "end":
+                end = e
+                break
+            if n == 12 and drops < 15:
+                drops += 1
+                break
+        s.c.close()
+    need(drops >= 5, f"dropped only {drops} times")
+    same(text, NUMBERS, "the text")
+    same((end["result"]["status"], end["result"]["exitCode"]), ("exited", 7))
+    own = list(owner)
+    same("".join(e["data"] for _, k, e in own if k == "output"), NUMBERS, "the first stream")
+    same((own[-1][1], own[-1][2]["result"]["exitCode"]), ("end", 7))
+    # after its end, from the middle, and from a number that is none
+    again = list(w.stream_events(call, after=0))
+    same("".join(e["data"] for _, k, e in again if k == "output"), NUMBERS, "after the end")
+    half = own[len(own) // 2][0]
+    rest = list(w.stream_events(call, after=half))
+    same("".join(e["data"] for _, k, e in rest if k == "output"), "".join(e["data"] for s, k, e in own if k == "output" and s > half))
+    same(w.stream_events(call, after=1).status, 400, "no event has this number")
+
+
+@test("a background command's stream can be followed and ends with its true status")
+def _(w):
+    w.start().token()
+    pid = w.begin("for i in 1 2 3; do echo $i; sleep 0.1; done; exit 5")
+    s = w.stream_events(pid, conn=Conn(w.port, 8))
+    got = list(s)
+    same("".join(e["data"] for _, k, e in got if k == "output"), "1\n2\n3\n")
+    same((got[-1][1], got[-1][2]["result"]["exitCode"]), ("end", 5))
+    same(list(w.stream_events(pid, conn=Conn(w.port, 8)))[-1][2]["result"]["exitCode"], 5, "after its end")
+
+
+@test("events over a WebSocket: growing numbers, several calls at once, the end with the true status; stop kills")
+def _(w):
+    w.start().token()
+    s = w.socket()
+    m = marker()
+    for n in range(1, 6):
+        s.send({"id": n, "op": "call", "params": {"tool": "exec", "arguments": {"command": f"seq {n * 1000}; exit {n}"}, "stream": True}})
+    s.send({"id": 9, "op": "call", "params": {"tool": "exec", "arguments": {"command": f"echo go; sleep {m}"}, "stream": True}})
+    text, seq, done = {}, {}, {}
+    while len(done) < 5 or not text.get(9):
+        e = s.message()
+        if "status" in e:
+            done[e["id"]] = e
+        else:
+            n, e = e["id"], e["event"]
+            need(n not in seq or e["seq"] > seq[n], e)
+            seq[n] = e["seq"]
+            text[n] = text.get(n, "") + e.get("data", "")
+    for n in range(1, 6):
+        same(text[n], "".join(f"{i}\n" for i in range(1, n * 1000 + 1)), n)
+        same((done[n]["status"], done[n]["body"]["result"]["exitCode"]), (200, n))
+    need(wait_for(lambda: running(m)), "control: it runs")
+    s.send({"id": 9, "op": "stop"})
+    same(s.message()["status"], 499)
+    need(ends(m), "what was stopped runs on")
+    s.send({"id": 9, "op": "stop"})
+    same(s.message()["status"], 404, "nothing is open")
+
+
+@test("a client that goes away takes its command and all that it started along, unless it is in the background")
+def _(w):
+    w.start().token()
+    m, b = marker(), marker()
+    pid = w.begin(f"sleep {b}")
+    for how in ("close", "reset", "sse", "ws"):
+        line = f"(setsid sleep {m} &); (sleep {m} & sleep {m} & wait) & sleep {m}"
+        body = {"tool": "exec", "arguments": {"command": line}}
+        if how == "sse":
+            c = w.stream_call(line).c
+        elif how == "ws":
+            s = w.socket()
+            s.send({"id": 1, "op": "call", "params": body})
+            c = s.c
+        else:
+            c = Conn(w.port)
+            c.send(request("POST", "/v1/call", w.auth() + [("Content-Type", "application/json")], json.dumps(body).encode()))
+        need(wait_for(lambda: len(running(f"sleep\0{m}")) == 4), f"{how}: it does not run")
+        if how == "reset":
+            c.s.setsockopt(client.socket.SOL_SOCKET, client.socket.SO_LINGER, client.struct.pack("ii", 1, 0))
+        c.close()
+        need(ends(m), f"{how}: it runs on")
+    call = [r["call"] for r in w.audit(event="call.begin") if m in r["target"]][-1]
+    need(wait_for(lambda: w.audit(call=call, event="call.end")), "its end is not recorded")
+    r = w.get(f"/v1/calls/{call}").json
+    same(r["result"]["status"], "cancelled", r)
+    need(running(b), "the background command is gone")
+    same(w.process("poll", pid)["status"], "running")
+    r = w.ask("DELETE", f"/v1/calls/{pid}")
+    same((r.status, r.json["cancelled"]), (200, True))
+    need(ends(b), "cancel left it")
+    same(w.process("poll", pid, wait=5)["status"], "cancelled")
+
+
+@test("HT-31 a stream that nobody reads does not grow the gateway, nor hold up others; the command's status is true")
+def _(w):
+    w.start().token()
+    w.exec("true")
+    before = w.rss()
+    sse = w.stream_call("yes", conn=Conn(w.port, rcvbuf=4096), timeout=3)
+    call = next(iter(sse))[2]["call"]
+    s = w.socket()
+    s.send({"id": 1, "op": "call", "params": {"tool": "exec", "arguments": {"command": "yes yes", "timeout": 3}, "stream": True}})
+    most, slowest, end = 0, 0, time.monotonic() + 4
+    while time.monotonic() < end:
+        most = max(most, w.rss() - before)
+        begin = time.monotonic()
+        w.get("/v1/me")
+        slowest = max(slowest, time.monotonic() - begin)
+        time.sleep(0.1)
+    need(most < 24 << 10, f"it grew by {most} KiB")
+    need(slowest < 3, f"another request took {slowest:.1f} s")
+    r = w.get(f"/v1/calls/{call}").json["result"]
+    same((r["status"], r["limit"]["name"]), ("limit", "time"))
+    need(r["outputBytes"] > 10 << 20 and r["truncated"], r["outputBytes"])
+    # what was not read is still there, in order
+    n = 0
+    for _, kind, e in sse:
+        if kind == "output":
+            need(set(e["data"]) <= {"y", "\n"}, "other bytes")
+            n += len(e["data"])
+    same((kind, e["result"]["limit"]["name"]), ("end", "time"))
+    need(n > 1 << 20, n)
+    w.alive()
+
+
+@test("bytes that are no text come as they are in events, and both streams in their order")
+def _(w):
+    w.start().token()
+    got = list(w.stream_call("printf 'a\\377\\000b'; sleep 0.1; echo err >&2; sleep 0.1; printf '\\303'; sleep 0.1; printf '\\251\\n'"))
+    out = [(e["stream"], client.base64.b64decode(e["data64"]) if "data64" in e else e["data"].encode()) for _, k, e in got if k == "output"]
+    same(b"".join(d for s, d in out if s == "stdout"), b"a\xff\0b\xc3\xa9\n")
+    same([s for s, _ in out], ["stdout", "stderr", "stdout"], out)
+    same(got[-1][2]["result"]["stderr"], "err\n")
+
+
+# ---- HT-34: an id is for one call ----
+
+def keyed(w, key, line="echo x >> ran", **kw):
+    return w.post("/v1/call", {"tool": "exec", "arguments": {"command": line}, "id": key}, **kw)
+
+
+@test("HT-34 the same id twice is one call and one answer; another body is 422, another token's id is its own")
+def _(w):
+    w.start().token()
+    a, b = keyed(w, "k1"), keyed(w, "k1")
+    same((a.status, a.body), (b.status, b.body))
+    same(lines(w), 1)
+    c = w.post("/v1/call", {"tool": "exec", "arguments": {"command": "echo x >> ran"}}, headers=[("Idempotency-Key", "k1")])
+    same((c.body, lines(w)), (a.body, 1), "the header")
+    r = keyed(w, "k1", "echo y >> ran")
+    same((r.status, r.json["error"]["code"], lines(w)), (422, "key_reused", 1))
+    same(w.post("/v1/call", {"tool": "exec", "arguments": {"command": "echo x >> ran"}, "id": "k1"}, headers=[("Idempotency-Key", "k2")]).status, 400)
+    for bad in ("", "a b", "x" * 129, "é", "a\n"):
+        same(keyed(w, bad).status, 400, bad)
+    other = w.token("main", "agent:main:*")
+    same((keyed(w, "k1", token=other).status, lines(w)), (200, 2), "another token")
+    same((keyed(w, "k3").status, lines(w)), (200, 3), "control: another id")
+    # what was refused, and what failed, is remembered as well
+    for tool, arguments in (("read", {"path": "none"}), ("edit", {"path": "ran", "edits": [{"oldText": "nowhere", "newText": ""}]})):
+        first = w.post("/v1/call", {"tool": tool, "arguments": arguments, "id": tool})
+        same(w.post("/v1/call", {"tool": tool, "arguments": arguments, "id": tool}).body, first.body)
+    edit = {"tool": "edit", "arguments": {"path": "ran", "edits": [{"oldText": "x\nx\nx", "newText": "once"}]}, "id": "edit-1"}
+    same([w.post("/v1/call", edit).status for _ in range(3)], [200] * 3)
+    same(w.text("ran"), "once\n")
+
+
+@test("HT-34 twenty at once with one id: one runs, and all get its answer, streams too")
+def _(w):
+    w.start().token()
+    for round in range(3):
+        got = []
+
+        def one(n):
+            if n % 4 == 0:
+                s = w.stream_call("echo x >> ran; sleep 0.2; echo done", more={"id": f"many{round}"})
+                e = list(s)[-1][2]
+                got.append((e["call"], e["result"]["stdout"]))
+            else:
+                r = keyed(w, f"many{round}", "echo x >> ran; sleep 0.2; echo done").json
+                got.append((r["call"], r["result"]["stdout"]))
+        threads = [threading.Thread(target=one, args=(n,)) for n in range(20)]
+        [t.start() for t in threads]
+        [t.join(30) for t in threads]
+        same((len(got), set(got), lines(w)), (20, {(got[0][0], "done\n")}, round + 1))
+
+
+@test("HT-34 the first of those who wait goes away: the call goes on for the others, or ends for all, but runs once")
+def _(w):
+    w.start().token()
+    first = Conn(w.port)
+    line = "echo x >> ran; sleep 0.6; echo done"
+    first.send(request("POST", "/v1/call", w.auth() + [("Content-Type", "application/json")],
+                       json.dumps({"tool": "exec", "arguments": {"command": line}, "id": "left"}).encode()))
+    need(wait_for(lambda: lines(w) == 1), "it does not run")
+    got = []
+    t = threading.Thread(target=lambda: got.append(keyed(w, "left", line, timeout=10)))
+    t.start()
+    time.sleep(0.1)
+    first.close()
+    t.join(15)
+    need(got and got[0].status == 200, "the second client hangs")
+    need(got[0].json["result"]["status"] in ("exited", "cancelled"), got)
+    same((keyed(w, "left", line).body, lines(w)), (got[0].body, 1))
+
+
+@test("HT-34 after a restart, and after kill -9 between run and reply, the id gives the recorded answer and nothing runs again")
+def _(w):
+    w.start().token()
+    first = keyed(w, "kept")
+    same(w.term(), 0)
+    w.start()
+    again = keyed(w, "kept")
+    same((again.status, again.body, lines(w)), (200, first.body, 1), "after SIGTERM")
+    # the front cannot tell the client: the back has run it, and recorded the end
+    front = w.pids()[1]
+    c = Conn(w.port)
+    line = "echo x >> second; sleep 0.2; echo out"
+    c.send(request("POST", "/v1/call", w.auth() + [("Content-Type", "application/json")],
+                   json.dumps({"tool": "exec", "arguments": {"command": line}, "id": "between"}).encode()))
+    need(wait_for(lambda: lines(w, "second") == 1), "it does not run")
+    os.kill(front, signal.SIGSTOP)
+    need(wait_for(lambda: [r for r in w.audit(event="call.end") if r["call"] == w.audit(event="call.begin")[-1]["call"]]), "no end")
+    time.sleep(0.1)
+    w.kill()
+    w.start()
+    r = keyed(w, "between", line)
+    same((r.status, r.json["result"]["stdout"], lines(w, "second")), (200, "out\n", 1), "after kill -9")
+
+
+@test("HT-34 kill -9 at any moment, then the same id again: at most one run, and the answer tells which")
+def _(w):
+    w.start().token()
+    w.exec("true")
+    rounds, seen = (60 if client.ARGS.full else 12), {}
+    for n in range(rounds):
+        c = Conn(w.port)
+        c.send(request("POST", "/v1/call", w.auth() + [("Content-Type", "application/json")],
+                       json.dumps({"tool": "exec", "arguments": {"command": f"echo x >> r{n}"}, "id": f"r{n}"}).encode()))
+        time.sleep(random.random() * 0.02)
+        w.kill()
+        c.close()
+        before = lines(w, f"r{n}")
+        w.start()
+        r = keyed(w, f"r{n}", f"echo x >> r{n}")
+        ran = lines(w, f"r{n}")
+        need(r.status in (200, 500), r)
+        seen[r.status] = seen.get(r.status, 0) + 1
+        if r.status == 200:
+            same(ran, 1, f"round {n}: told 200")
+        else:
+            need(r.json["state"] == "interrupted" and ran == before and ran <= 1, f"round {n}: {r}, {before} then {ran}")
+    same(w.clawden("audit", "verify").returncode, 0, seen)
+
+
+# ---- process ----
+
+@test("commands in the background: list, poll with a wait, the log of 3 MB piece by piece, to its end")
+def _(w):
+    w.start().token()
+    pid = w.begin("seq 1 440000; echo end >&2; exit 6")
+    r = w.process("poll", pid, wait=20)
+    same((r["status"], r["exitCode"], r["process"], r["background"]), ("exited", 6, pid, True))
+    want = "".join(f"{i}\n" for i in range(1, 440001)) + "end\n"
+    text, at, n = [], 0, 0
+    while True:
+        r = w.process("log", pid, offset=at, **({"limit": 262144} if n % 2 else {}))
+        text.append(r["content"])
+        need(r["next"] >= at, r["next"])
+        at, n = r["next"], n + 1
+        if not r["more"]:
+            break
+    need("".join(text) == want, f"{len(''.join(text))} bytes for {len(want)}, in {n} pieces")
+    same(r["outputBytes"], len(want))
+    same(w.process("log", pid, offset=at)["content"], "", "at the end")
+    same(w.call("process", {"action": "log", "process": pid, "offset": at + 1}, status=400)["error"]["code"], "invalid")
+    same(w.call("process", {"action": "log", "process": pid, "offset": 3}, status=400)["error"]["code"], "invalid")
+    same(w.call("process", {"action": "poll", "process": "f" * 32}, status=404)["error"]["code"], "not_found")
+    other = w.begin("sleep 5")
+    begin = time.monotonic()
+    same(w.process("poll", other, wait=0.5)["status"], "running")
+    need(0.4 < time.monotonic() - begin < 3, "it did not wait")
+    same([p["process"] for p in w.process("list")["processes"]][:2], [other, pid], "newest first")
+
+
+@test("a background command reads what is written to it until eof; a killed one is gone with its tree; signals arrive")
+def _(w):
+    w.start().token()
+    pid = w.begin("while read x; do echo got $x; done; echo end")
+    for text in ("a\n", "b\nc"):
+        w.process("write", pid, data=text)
+    w.process("write", pid, data="\n", eof=True)
+    same(w.process("poll", pid, wait=10)["status"], "exited")
+    same(w.process("log", pid)["content"], "got a\ngot b\ngot c\nend\n")
+    need(w.call("process", {"action": "write", "process": pid, "data": "x"}, status=500)["error"], "it is over")
+    m = marker()
+    pid = w.begin(f"trap '' TERM HUP; (setsid sleep {m} &); sleep {m}; sleep {m}")
+    need(wait_for(lambda: len(running(f"sleep\0{m}")) == 2), "it does not run")
+    w.process("kill", pid)
+    need(ends(m), "it is not dead")
+    same(w.process("poll", pid, wait=5)["status"], "cancelled")
+    pid = w.begin("trap 'echo usr; exit 9' USR1; echo up; while :; do sleep 0.05; done")
+    need(wait_for(lambda: "up" in w.process("log", pid)["content"]), "no trap yet")
+    w.process("kill", pid, signal="SIGUSR1")
+    r = w.process("poll", pid, wait=5)
+    same((r["status"], r.get("exitCode")), ("exited", 9), r)
+    pid = w.begin(f"exec sleep {m}")
+    w.process("kill", pid, signal="SIGTERM")
+    r = w.process("poll", pid, wait=5)
+    same((r["status"], r.get("signal")), ("signaled", "SIGTERM"), r)
+    same(w.call("process", {"action": "kill", "process": pid, "signal": "SIGWINCH"}, status=400)["error"]["code"], "invalid")
+
+
+@test("a terminal: its size, and its size after resize; both streams are one")
+def _(w):
+    w.start().token()
+    pid = w.begin("stty size; read x; stty size; echo err >&2; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo all", pty=True, rows=31, cols=97)
+    need(wait_for(lambda: "31 97" in w.process("log", pid)["content"]), w.process("log", pid))
+    w.process("resize", pid, rows=50, cols=132)
+    w.process("write", pid, data="\n")
+    same(w.process("poll", pid, wait=10)["status"], "exited")
+    text = w.process("log", pid)["content"].replace("\r", "")
+    need("50 132\nerr\nall\n" in text, text)
+    plain = w.begin("sleep 5")
+    need(w.call("process", {"action": "resize", "process": plain, "rows": 5, "cols": 5}, status=400)["error"], "it has no terminal")
+
+
+@test("a command that is out of time is killed with its tree, and the answer says which limit")
+def _(w):
+    w.start().token()
+    m = marker()
+    begin = time.monotonic()
+    r = w.exec(f"echo before; trap '' TERM; (setsid sleep {m} &); sleep {m}; sleep {m}", timeout=0.7)
+    need(time.monotonic() - begin < 10, "it took too long")
+    same((r["status"], r["limit"]["name"], r["limit"]["value"], r["stdout"]), ("limit", "time", 0.7, "before\n"))
+    need(ends(m), "its tree is left")
+    same(w.exec("echo in time", timeout=5)["status"], "exited", "control")
+    pid = w.begin(f"sleep {m}", timeout=0.5)
+    same(w.process("poll", pid, wait=10)["limit"]["name"], "time", "in the background")
+    need(ends(m), "its tree is left")
+
+
+@test("a command that is out of memory is told so by name")
+def _(w):
+    w.configure(docker={"memory": "64m"})
+    w.start().token()
+    r = w.exec("head -c 200000000 /dev/zero | tail -c 150000000 | wc -c; exit 0")
+    if r["stdout"].strip() == "150000000":
+        raise Skip("nobody keeps a limit of memory here")
+    line = "exec tail -c 150000000 /dev/zero" if r["status"] == "exited" else None
+    if line:
+        r = w.exec(line, timeout=20)
+    same((r["status"], r.get("limit", {}).get("name")), ("limit", "memory"), r)
+    same(w.exec("echo on")["stdout"], "on\n", "the box goes on")
+
+
+@test("what is written beyond the spool is dropped and counted; beginning and end of the answer are true")
+def _(w):
+    w.start().token()
+    got = {}
+    n = 72000000
+    s = w.stream_call(f"head -c {n} /dev/zero | tr '\\0' x; echo; echo last >&2; exit 4", conn=Conn(w.port, 60))
+    kept = 0
+    for seq, kind, e in s:
+        got[kind] = e
+        if kind == "output":
+            kept += len(e["data"])
+    same(kept + got["dropped"]["bytes"], n + 1 + 5, "kept and dropped")
+    need(got["dropped"]["bytes"] > 1 << 20, got["dropped"])
+    r = got["end"]["result"]
+    same((r["exitCode"], r["outputBytes"], r["truncated"]), (4, n + 6, True))
+    need(len(r["stdout"]) < 100000 and r["stdout"].startswith("xxx"), len(r["stdout"]))
+    need(w.rss() < 200 << 10, w.rss())

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guard/guard.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "audit/audit.h"
+#include "base/error.h"
+#include "tests/test.h"
+
+struct world {
+    struct audit audit;
+    struct guard *guard;
+    char text[TOKEN_TEXT], id[TOKEN_ID];
+};
+
+/* A data folder of its own, a configuration, and a token for one agent's sessions. */
+static void begin(struct world *w, void **state, const char *config, unsigned rights)
+{
+    struct temp *t = *state;
+    char *sessions[] = {(char *)"agent:main:*", NULL};
+    const struct token wanted = {.agent = (char *)"main", .sessions = sessions, .rights = rights};
+    const struct guard_options o = {.audit = &w->audit};
+    char path[512];
+    struct error err;
+
+    assert_int_equal(chmod(t->path, 0700), 0);
+    (void)snprintf(path, sizeof(path), "%s/openclaw.json", t->path);
+    temp_write(t, "openclaw.json", config, strlen(config));
+    assert_int_equal(setenv("CLAWDEN_DATA_DIR", t->path, 1), 0);
+    assert_int_equal(setenv("HOME", t->path, 1), 0);
+    assert_int_equal(setenv("OPENCLAW_CONFIG_PATH", path, 1), 0);
+    CHECK_OK(tokens_create(&wanted, w->text, w->id, &err), err);
+    CHECK_OK(audit_open(&w->audit, &err), err);
+    CHECK_OK(guard_new(&o, &w->guard, &err), err);
+}
+
+static void end(struct world *w)
+{
+    guard_free(w->guard);
+    audit_close(&w->audit);
+}
+
+static int admit(struct world *w, const char *tool, unsigned right, const char *session,
+                 struct pass **pass, struct denial *d, struct error *err)
+{
+    const struct guard_wish wish = {.tool = tool,
+                                    .session = session,
+                                    .command = "true",
+                                    .target = "true",
+                                    .right = right,
+                                    .now_ms = 1};
+    struct identity who;
+
+    CHECK_OK(guard_identify(w->guard, w->text, strlen(w->text), 1, &who, err), *err);
+    return guard_admit(w->guard, &who, &wish, pass, d, err);
+}
+
+static size_t count_lines(struct temp *t, const char *with)
+{
+    autofree char *text = temp_read(t, "logs/audit.jsonl", NULL);
+    size_t n = 0;
+
+    for (const char *at = text; (at = strstr(at, with)); at++)
+        n++;
+    return n;
+}
+
+#define STRICT "{}"
+#define OFF    "{agents: {defaults: {sandbox: {mode: 'off'}}}}"
+
+static void test_admit(void **state)
+{
+    autoptr(pass) p = NULL;
+    struct world w;
+    struct denial d;
+    struct error err;
+
+    begin(&w, state, STRICT, RIGHT_READ | RIGHT_RUN);
+    assert_int_equal(admit(&w, "exec", RIGHT_RUN, NULL, &p, &d, &err), 1);
+    assert_string_equal(p->agent, "main");
+    assert_string_equal(p->session, "agent:main:main");
+    assert_int_equal(p->verdict.route, ROUTE_ISOLATED);
+    assert_true(p->may_write);
+    assert_int_equal(strlen(p->call), 32);
+    assert_int_equal(count_lines(*state, "\"call.begin\""), 1);
+    assert_int_equal(count_lines(*state, p->call), 1);
+    end(&w);
+}
+
+/* Each refusal names its rule, makes no pass, and is recorded. */
+static void test_refuse(void **state)
+{
+    static const struct {
+        const char *config, *tool, *session, *rule;
+        unsigned has, wants;
+    } rows[] = {
+        {STRICT, "exec", "agent:other:x", "token's sessions", RIGHT_READ | RIGHT_RUN, RIGHT_RUN},
+        {STRICT, "exec", "agent:main:x", "token's rights", RIGHT_READ, RIGHT_RUN},
+        {STRICT, "gateway", "agent:main:x", "", RIGHT_READ | RIGHT_RUN, RIGHT_RUN},
+        {OFF, "exec", "agent:main:x", "", RIGHT_READ | RIGHT_RUN, RIGHT_RUN},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct pass *p = NULL;
+        struct world w;
+        struct denial d;
+        struct error err;
+        size_t before;
+        int r;
+
+        begin(&w, state, rows[i].config, rows[i].has);
+        before = i ? count_lines(*state, "\"deny\"") : 0;
+        r = admit(&w, rows[i].tool, rows[i].wants, rows[i].session, &p, &d, &err);
+        CHECK(r == 0 && !p, "row %zu: %d %s", i, r, r < 0 ? err.msg : "admitted");
+        CHECK(d.reason[0] && d.rule[0] && d.final, "row %zu: it says nothing", i);
+        CHECK(!rows[i].rule[0] || strcmp(d.rule, rows[i].rule) == 0, "row %zu: rule '%s'", i,
+              d.rule);
+        assert_int_equal(count_lines(*state, "\"deny\""), before + 1);
+        end(&w);
+    }
+}
+
+static void test_unrecorded(void **state)
+{
+    struct temp *t = *state;
+    struct pass *p = NULL;
+    struct world w;
+    struct denial d;
+    struct error err;
+
+    begin(&w, state, STRICT, RIGHT_READ | RIGHT_RUN);
+    assert_int_equal(mkdirat(w.audit.dir, "audit.jsonl", 0700), 0); /* nobody can write there */
+    assert_true(admit(&w, "exec", RIGHT_RUN, NULL, &p, &d, &err) < 0);
+    assert_null(p);
+    assert_int_equal(unlinkat(w.audit.dir, "audit.jsonl", AT_REMOVEDIR), 0);
+    (void)t;
+    end(&w);
+}
+
+static void note_gone(void *arg, const char *id)
+{
+    char *noted = arg;
+
+    (void)snprintf(noted, TOKEN_ID, "%s", id);
+}
+
+static void test_refresh(void **state)
+{
+    char gone[TOKEN_ID] = "", fresh[TOKEN_TEXT];
+    struct identity who;
+    struct world w;
+    struct error err;
+
+    begin(&w, state, STRICT, RIGHT_READ);
+    assert_int_equal(guard_refresh(w.guard, note_gone, gone, &err), 0);
+    CHECK_OK(tokens_rotate(w.id, fresh, &err), err);
+    assert_int_equal(guard_refresh(w.guard, note_gone, gone, &err), 1);
+    assert_string_equal(gone, w.id);
+    assert_true(guard_identify(w.guard, w.text, strlen(w.text), 1, &who, &err) < 0);
+    CHECK_OK(guard_identify(w.guard, fresh, strlen(fresh), 1, &who, &err), err);
+    gone[0] = 0;
+    CHECK_OK(tokens_revoke(w.id, &err), err);
+    assert_int_equal(guard_refresh(w.guard, note_gone, gone, &err), 1);
+    assert_string_equal(gone, w.id);
+    assert_false(guard_knows(w.guard, w.id, 1));
+    end(&w);
+}
+
+static void test_local(void **state)
+{
+    struct guard_options o = {.local_agent = "main",
+                              .local_session = "agent:main:mcp",
+                              .local_rights = RIGHT_READ | RIGHT_RUN};
+    struct identity who;
+    struct guard *g;
+    struct world w;
+    struct error err;
+
+    begin(&w, state, STRICT, RIGHT_READ);
+    o.audit = &w.audit;
+    assert_true(guard_identify(w.guard, NULL, 0, 1, &who, &err) < 0);
+    CHECK_OK(guard_new(&o, &g, &err), err);
+    assert_true(guard_identify(g, NULL, 0, 1, &who, &err) < 0); /* not open */
+    CHECK_OK(guard_recall(g, GUARD_LOCAL, 1, &who, &err), err);
+    assert_true(guard_may(&who, RIGHT_RUN, "agent:main:mcp"));
+    assert_false(guard_may(&who, RIGHT_RUN, "agent:main:other"));
+    assert_false(guard_may(&who, RIGHT_RUN, "nonsense"));
+    guard_free(g);
+    o.local_is_open = true;
+    CHECK_OK(guard_new(&o, &g, &err), err);
+    CHECK_OK(guard_identify(g, NULL, 0, 1, &who, &err), err);
+    assert_string_equal(who.token, GUARD_LOCAL);
+    guard_free(g);
+    end(&w);
+}
+
+static void test_names(void **state)
+{
+    static const struct {
+        const char *agent, *session, *want_agent, *want_session;
+    } rows[] = {
+        {NULL, NULL, "main", "agent:main:main"},
+        {"main", NULL, "main", "agent:main:main"},
+        {"Work Bot", NULL, "work-bot", "agent:work-bot:main"},
+        {NULL, "agent:ci:x", "ci", "agent:ci:x"},
+        {"ci", "agent:main:x", NULL, NULL},
+        {NULL, "x", "main", "x"},
+        {"a\nb", NULL, NULL, NULL},
+    };
+    struct identity who;
+    struct world w;
+    struct error err;
+
+    begin(&w, state, STRICT, RIGHT_READ);
+    CHECK_OK(guard_identify(w.guard, w.text, strlen(w.text), 1, &who, &err), err);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        char agent[NAMES_AGENT], session[NAMES_SESSION];
+        int r = guard_names(&who, rows[i].agent, rows[i].session, agent, session, &err);
+
+        CHECK((r >= 0) == (rows[i].want_agent != NULL), "row %zu: %s", i, r < 0 ? err.msg : agent);
+        if (r < 0)
+            continue;
+        CHECK(strcmp(agent, rows[i].want_agent) == 0, "row %zu: agent '%s'", i, agent);
+        CHECK(strcmp(session, rows[i].want_session) == 0, "row %zu: session '%s'", i, session);
+    }
+    end(&w);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest claims[] = {
+        CLAIM_IN_TEMP("a call is admitted once it is recorded", test_admit),
+        CLAIM_IN_TEMP("a refusal names its rule and is recorded", test_refuse),
+        CLAIM_IN_TEMP("what cannot be recorded is not admitted", test_unrecorded),
+        CLAIM_IN_TEMP("a token that is withdrawn or changed is told", test_refresh),
+        CLAIM_IN_TEMP("who started us is let in only where that was said", test_local),
+        CLAIM_IN_TEMP("agent and session of a call", test_names),
+    };
+
+    return RUN_CLAIMS("guard/guard", claims);
+}
