@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/sha256.h"
 
+#include <stdbool.h>
 #include <string.h>
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
+#define MUCH 16 /* blocks at once */
 
 static const uint32_t k[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -18,33 +26,110 @@ static uint32_t rotr(uint32_t x, int n)
     return x >> n | x << (32 - n);
 }
 
-static void compress(struct sha256 *s, const uint8_t *p)
+/* One round: the names of the eight words move on, their values stay where they are. */
+#define ROUND(a, b, c, d, e, f, g, h, i)                                                       \
+    do {                                                                                       \
+        uint32_t t_ =                                                                          \
+            h + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) + ((e & f) ^ (~e & g)) + k[i] + w[i]; \
+                                                                                               \
+        d += t_;                                                                               \
+        h = t_ + (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));     \
+    } while (0)
+
+static void compress_plain(uint32_t s[8], const uint8_t *p)
 {
-    uint32_t w[64], v[8];
+    uint32_t w[64], a = s[0], b = s[1], c = s[2], d = s[3], e = s[4], f = s[5], g = s[6], h = s[7];
 
     for (int i = 0; i < 16; i++)
         w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 |
                (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
-    for (int i = 16; i < 64; i++) {
-        uint32_t a = w[i - 15], b = w[i - 2];
-
-        w[i] = w[i - 16] + (rotr(a, 7) ^ rotr(a, 18) ^ a >> 3) + w[i - 7] +
-               (rotr(b, 17) ^ rotr(b, 19) ^ b >> 10);
+    for (int i = 16; i < 64; i++)
+        w[i] = w[i - 16] + (rotr(w[i - 15], 7) ^ rotr(w[i - 15], 18) ^ w[i - 15] >> 3) + w[i - 7] +
+               (rotr(w[i - 2], 17) ^ rotr(w[i - 2], 19) ^ w[i - 2] >> 10);
+    for (int i = 0; i < 64; i += 8) {
+        ROUND(a, b, c, d, e, f, g, h, i);
+        ROUND(h, a, b, c, d, e, f, g, i + 1);
+        ROUND(g, h, a, b, c, d, e, f, i + 2);
+        ROUND(f, g, h, a, b, c, d, e, i + 3);
+        ROUND(e, f, g, h, a, b, c, d, i + 4);
+        ROUND(d, e, f, g, h, a, b, c, i + 5);
+        ROUND(c, d, e, f, g, h, a, b, i + 6);
+        ROUND(b, c, d, e, f, g, h, a, i + 7);
     }
-    memcpy(v, s->h, sizeof(v));
-    for (int i = 0; i < 64; i++) {
-        uint32_t e = v[4], a = v[0];
-        uint32_t t1 = v[7] + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) + ((e & v[5]) ^ (~e & v[6])) +
-                      k[i] + w[i];
-        uint32_t t2 =
-            (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
+    s[0] += a;
+    s[1] += b;
+    s[2] += c;
+    s[3] += d;
+    s[4] += e;
+    s[5] += f;
+    s[6] += g;
+    s[7] += h;
+}
 
-        memmove(v + 1, v, 7 * sizeof(*v));
-        v[4] += t1;
-        v[0] = t1 + t2;
+#ifdef __x86_64__
+/*
+ * The processor's own rounds, ten times as fast. They want the eight words as ABEF and CDGH; two
+ * rounds at a time, four words of the schedule in each m[].
+ */
+__attribute__((target("sha,sse4.1,ssse3"))) static void compress_fast(uint32_t s[8],
+                                                                      const uint8_t *p, size_t n)
+{
+    const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+    __m128i low = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)s), 0xb1);
+    __m128i high = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(s + 4)), 0x1b);
+    __m128i abef = _mm_alignr_epi8(low, high, 8), cdgh = _mm_blend_epi16(high, low, 0xf0);
+
+    for (; n; n--, p += 64) {
+        const __m128i was_abef = abef, was_cdgh = cdgh;
+        __m128i m[4];
+
+        for (int i = 0; i < 4; i++)
+            m[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(p + 16 * i)), swap);
+        for (int i = 0; i < 16; i++) {
+            __m128i x = _mm_add_epi32(m[i % 4], _mm_loadu_si128((const __m128i *)(k + 4 * i)));
+
+            cdgh = _mm_sha256rnds2_epu32(cdgh, abef, x);
+            abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(x, 0x0e));
+            if (i >= 12)
+                continue;
+            x = _mm_add_epi32(_mm_sha256msg1_epu32(m[i % 4], m[(i + 1) % 4]),
+                              _mm_alignr_epi8(m[(i + 3) % 4], m[(i + 2) % 4], 4));
+            m[i % 4] = _mm_sha256msg2_epu32(x, m[(i + 3) % 4]);
+        }
+        abef = _mm_add_epi32(abef, was_abef);
+        cdgh = _mm_add_epi32(cdgh, was_cdgh);
     }
-    for (int i = 0; i < 8; i++)
-        s->h[i] += v[i];
+    low = _mm_shuffle_epi32(abef, 0x1b);
+    high = _mm_shuffle_epi32(cdgh, 0xb1);
+    _mm_storeu_si128((__m128i *)s, _mm_blend_epi16(low, high, 0xf0));
+    _mm_storeu_si128((__m128i *)(s + 4), _mm_alignr_epi8(high, low, 8));
+}
+
+/* Asked once, and only for much data: the question is dear in a virtual machine. */
+static bool is_fast(void)
+{
+    static int known; /* 1: yes; -1: no */
+    unsigned a, b, c, d;
+
+    if (known == 0) {
+        bool sse = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSSE3) && (c & bit_SSE4_1);
+
+        known = sse && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA) ? 1 : -1;
+    }
+    return known > 0;
+}
+#endif
+
+static void compress(struct sha256 *s, const uint8_t *p, size_t n)
+{
+#ifdef __x86_64__
+    if (n >= MUCH && is_fast()) {
+        compress_fast(s->h, p, n);
+        return;
+    }
+#endif
+    for (; n; n--, p += 64)
+        compress_plain(s->h, p);
 }
 
 void sha256_init(struct sha256 *s)
@@ -60,12 +145,17 @@ void sha256_update(struct sha256 *s, const void *data, size_t len)
     while (len) {
         size_t used = s->bytes % 64, n = 64 - used < len ? 64 - used : len;
 
-        memcpy(s->block + used, p, n);
+        if (used == 0 && len >= 64) { /* whole blocks, where they are */
+            n = len / 64 * 64;
+            compress(s, p, n / 64);
+        } else {
+            memcpy(s->block + used, p, n);
+            if (used + n == 64)
+                compress(s, s->block, 1);
+        }
         s->bytes += n;
         p += n;
         len -= n;
-        if (s->bytes % 64 == 0)
-            compress(s, s->block);
     }
 }
 

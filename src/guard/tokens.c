@@ -35,6 +35,7 @@ struct tokens {
     struct token *list;
     size_t n;
     struct stat seen; /* the file as it was read; all zero: there was none */
+    int dir, held;    /* its folder, and it: while it is open its number is no other file's */
 };
 
 static const struct {
@@ -72,6 +73,8 @@ void tokens_free(struct tokens *t)
         return;
     for (size_t i = 0; i < t->n; i++)
         token_done(&t->list[i]);
+    close_fd(&t->dir);
+    close_fd(&t->held);
     free(t->list);
     free(t);
 }
@@ -209,6 +212,7 @@ static int load_from(int dir, struct tokens **ret, struct error *err)
 
     if (!t)
         return error_sys(err, -ENOMEM, "read " FILE_NAME);
+    t->dir = t->held = -1;
     if (fd < 0 && errno != ENOENT)
         return error_sys(err, -errno, "open " FILE_NAME);
     if (fd >= 0) {
@@ -226,25 +230,29 @@ static int load_from(int dir, struct tokens **ret, struct error *err)
         n = text ? fd_read_full(fd, text, (size_t)t->seen.st_size) : -ENOMEM;
         r = n < 0 ? error_sys(err, (int)n, "read " FILE_NAME) : parse(t, text, (size_t)n, err);
     }
-    if (r >= 0)
-        *ret = TAKE_PTR(t);
-    return r;
+    if (r < 0)
+        return r;
+    t->held = TAKE_FD(fd);
+    *ret = TAKE_PTR(t);
+    return 0;
 }
 
 int tokens_load(struct tokens **ret, struct error *err)
 {
     autoclose int dir = state_open_data(err);
+    int r = dir < 0 ? dir : load_from(dir, ret, err);
 
-    return dir < 0 ? dir : load_from(dir, ret, err);
+    if (r < 0)
+        return r;
+    (*ret)->dir = TAKE_FD(dir);
+    return 0;
 }
 
 bool tokens_is_stale(const struct tokens *t)
 {
-    struct error none;
-    autoclose int dir = state_open_data(&none);
     struct stat now = {0};
 
-    if (dir < 0 || fstatat(dir, FILE_NAME, &now, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(t->dir, FILE_NAME, &now, AT_SYMLINK_NOFOLLOW) < 0)
         return t->seen.st_ino != 0;
     return now.st_ino != t->seen.st_ino || now.st_dev != t->seen.st_dev ||
            now.st_size != t->seen.st_size || now.st_mtim.tv_sec != t->seen.st_mtim.tv_sec ||

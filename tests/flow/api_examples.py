@@ -115,8 +115,10 @@ class World(gateway_client.World):
         self.sh.stdin.flush()
         out, end = b"", time.monotonic() + SECONDS
         while not re.search(rb"\x01\d+\x01$", out):
-            need(time.monotonic() < end, f"not done after {SECONDS} s: {out!r}")
-            need(self.sh.poll() is None, f"the shell ended: {self.sh.stderr.read()!r}")
+            need(self.sh.poll() is None, "the shell has ended")
+            if time.monotonic() > end:
+                self.sh.kill()
+                raise AssertionError(f"not done after {SECONDS} s: {out!r}")
             out += self.sh.stdout.read() or b""
             time.sleep(0.005)
         said, status = re.fullmatch(rb"(.*)\x01(\d+)\x01", out, re.S).groups()

@@ -25,6 +25,7 @@ def main():
     for s in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(s, lambda *_: sys.exit(1))  # the world is taken down on the way
     import gateway_calls  # noqa: F401  each brings its tests
+    import gateway_http  # noqa: F401
     a = gateway_client.ARGS
     return run("GATEWAY", gateway_client.World, a.only, a.label)
 

@@ -45,8 +45,8 @@ def _(w):
     same(w.clawden("audit", "verify").returncode, 0, "the record does not verify")
 
 
-def foreign(w, token, call, pid, session):
-    """What a stranger gets, by request."""
+def foreign(w, token, own, call, pid, session):
+    """What a stranger, whose own session is another, gets by request."""
     look = lambda method, path: w.ask(method, path, token=token).status
     seen = {"look": look("GET", f"/v1/calls/{call}"), "events": look("GET", f"/v1/calls/{call}/events"), "cancel": look("DELETE", f"/v1/calls/{call}"),
             "end": look("DELETE", f"/v1/sessions/{session}"),
@@ -56,9 +56,10 @@ def foreign(w, token, call, pid, session):
             "sessions": len([s for s in w.get("/v1/sessions", token=token).json["sessions"] if s["session"] == session]),
             "boxes": len(w.get("/v1/boxes", token=token).json["boxes"])}
     for action in ("poll", "log", "kill", "write"):
-        r = w.post("/v1/call", {"tool": "process", "arguments": {"action": action, "process": pid}}, token=token)
+        arguments = dict({"action": action, "process": pid}, **({"data": "x"} if action == "write" else {}))
+        r = w.post("/v1/call", {"tool": "process", "arguments": arguments, "session": own}, token=token)
         seen[action] = r.status
-        r = w.post("/v1/call", {"tool": "process", "arguments": {"action": action, "process": pid}, "session": session}, token=token)
+        r = w.post("/v1/call", {"tool": "process", "arguments": arguments, "session": session}, token=token)
         seen[action + " there"] = r.status
     for tool, arguments in (("exec", {"command": "echo x > stolen"}), ("read", {"path": "note"}), ("session_status", {})):
         seen[tool] = w.post("/v1/call", {"tool": tool, "arguments": arguments, "session": session}, token=token).status
@@ -76,9 +77,9 @@ def _(w):
     session = "agent:main:a"
     w.call("exec", {"command": "echo secret-note > note"}, session=session)
     pid = w.call("exec", {"command": f"sleep {m}", "background": True}, session=session)["result"]["process"]
-    for agent, pattern in (("other", "agent:other:*"), ("main", "agent:main:b*")):
+    for agent, pattern, own in (("other", "agent:other:*", "agent:other:a"), ("main", "agent:main:b*", "agent:main:b1")):
         token = w.token(agent, pattern)
-        got = foreign(w, token, pid, pid, session)
+        got = foreign(w, token, own, pid, pid, session)
         for key in ("look", "events", "cancel", "end", "ws look", "ws events", "ws cancel", "ws session.end", "poll", "log", "kill", "write"):
             same(got[key], 404, f"{agent}: {key}")
         for key in ("exec", "read", "session_status", "poll there", "log there", "kill there", "write there"):
@@ -143,33 +144,32 @@ def _(w):
     same(w.clawden("audit", "verify").returncode, 0)
 
 
-@test("6-3 a background command dies with a killed gateway, and its end is recorded too")
+@test("6-3 a background command dies with the gateway, killed or ended; its end is in the record if that could still write")
 def _(w):
     w.start().token()
-    m = marker()
-    pid = w.begin(f"sleep {m}")
-    need(wait_for(lambda: running(m)), "it does not run")
-    w.kill()
-    need(ends(m), "it outlives the gateway")
-    w.start()
-    same(w.process("list")["processes"], [])
+    for how in (w.kill, w.term):
+        m = marker()
+        pid = w.begin(f"(setsid sleep {m} &); sleep {m}")
+        need(wait_for(lambda: len(running(f"sleep\0{m}")) == 2), "it does not run")
+        how()
+        need(ends(m), "it outlives the gateway")
+        w.start()
+        same(w.process("list")["processes"], [])
+        same(w.get(f"/v1/calls/{pid}").json["result"]["status"], "running", "what the call was answered")
     same([x.get("state") for x in w.audit(call=pid, event="process.end")], ["interrupted"], "process.end")
 
 
 @test("the front and the back end together, whichever is killed")
 def _(w):
+    w.start().token()
     for which in (0, 1):
-        w.start()
-        if which == 0:
-            w.token()
         m = marker()
         w.begin(f"sleep {m}")
-        pids = w.pids()
-        same(len(pids), 2)
-        os.kill(pids[which], signal.SIGKILL)
+        os.kill((w.p.pid, w.front)[which], signal.SIGKILL)
         w.p.wait(10)
-        need(wait_for(lambda: not os.path.exists(f"/proc/{pids[1]}")), "the front is left")
+        need(wait_for(lambda: not os.path.exists(f"/proc/{w.front}")), "the front is left")
         need(ends(m), "the command is left")
+        w.start()
 
 
 # ---- streams ----
@@ -304,7 +304,7 @@ def _(w):
         w.get("/v1/me")
         slowest = max(slowest, time.monotonic() - begin)
         time.sleep(0.1)
-    need(most < 24 << 10, f"it grew by {most} KiB")
+    need(w.sanitized() or most < 24 << 10, f"it grew by {most} KiB")
     need(slowest < 3, f"another request took {slowest:.1f} s")
     r = w.get(f"/v1/calls/{call}").json["result"]
     same((r["status"], r["limit"]["name"]), ("limit", "time"))
@@ -409,13 +409,12 @@ def _(w):
     again = keyed(w, "kept")
     same((again.status, again.body, lines(w)), (200, first.body, 1), "after SIGTERM")
     # the front cannot tell the client: the back has run it, and recorded the end
-    front = w.pids()[1]
     c = Conn(w.port)
     line = "echo x >> second; sleep 0.2; echo out"
     c.send(request("POST", "/v1/call", w.auth() + [("Content-Type", "application/json")],
                    json.dumps({"tool": "exec", "arguments": {"command": line}, "id": "between"}).encode()))
     need(wait_for(lambda: lines(w, "second") == 1), "it does not run")
-    os.kill(front, signal.SIGSTOP)
+    os.kill(w.front, signal.SIGSTOP)
     need(wait_for(lambda: [r for r in w.audit(event="call.end") if r["call"] == w.audit(event="call.begin")[-1]["call"]]), "no end")
     time.sleep(0.1)
     w.kill()
@@ -488,7 +487,7 @@ def _(w):
     w.process("write", pid, data="\n", eof=True)
     same(w.process("poll", pid, wait=10)["status"], "exited")
     same(w.process("log", pid)["content"], "got a\ngot b\ngot c\nend\n")
-    need(w.call("process", {"action": "write", "process": pid, "data": "x"}, status=500)["error"], "it is over")
+    need(w.call("process", {"action": "write", "process": pid, "data": "x"}, status=409)["error"], "it is over")
     m = marker()
     pid = w.begin(f"trap '' TERM HUP; (setsid sleep {m} &); sleep {m}; sleep {m}")
     need(wait_for(lambda: len(running(f"sleep\0{m}")) == 2), "it does not run")
@@ -540,12 +539,9 @@ def _(w):
 def _(w):
     w.configure(docker={"memory": "64m"})
     w.start().token()
-    r = w.exec("head -c 200000000 /dev/zero | tail -c 150000000 | wc -c; exit 0")
+    r = w.exec("x=$(head -c 150000000 /dev/zero | tr '\\0' x); echo ${#x}", timeout=30)
     if r["stdout"].strip() == "150000000":
         raise Skip("nobody keeps a limit of memory here")
-    line = "exec tail -c 150000000 /dev/zero" if r["status"] == "exited" else None
-    if line:
-        r = w.exec(line, timeout=20)
     same((r["status"], r.get("limit", {}).get("name")), ("limit", "memory"), r)
     same(w.exec("echo on")["stdout"], "on\n", "the box goes on")
 
@@ -566,4 +562,4 @@ def _(w):
     r = got["end"]["result"]
     same((r["exitCode"], r["outputBytes"], r["truncated"]), (4, n + 6, True))
     need(len(r["stdout"]) < 100000 and r["stdout"].startswith("xxx"), len(r["stdout"]))
-    need(w.rss() < 200 << 10, w.rss())
+    need(w.sanitized() or w.rss() < 200 << 10, w.rss())

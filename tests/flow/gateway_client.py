@@ -252,7 +252,7 @@ class World:
             os.chown(self.ws, 1000, 1000)
         self.env = {"HOME": self.home, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "CLAWDEN_DATA_DIR": self.data, "CLAWDEN_EGRESS_IDLE": "1",
                     "CLAWDEN_RUNTIME_DIR": self.run, "CLAWDEN_NO_SPAWNER": "1"}
-        self.p, self.port, self.said = None, 0, ""
+        self.p, self.front, self.port = None, 0, 0
         self.others = []
         self.configure()
 
@@ -284,12 +284,15 @@ class World:
         m = re.search(r"listens on https?://[^ ]*:(\d+)", self.output())
         self.port = int(m[1]) if m else 0
         need(self.p.poll() is None, f"it ended: {self.output()}")
+        self.front = min(int(x) for x in self.children())
         return self
 
+    def children(self):
+        with open(f"/proc/{self.p.pid}/task/{self.p.pid}/children") as f:
+            return f.read().split()
+
     def pids(self):
-        """Back and front."""
-        r = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(self.p.pid)], capture_output=True, text=True)
-        return [self.p.pid] + [int(x.split()[0]) for x in r.stdout.splitlines() if x.split()[1].startswith("clawden-gateway")]
+        return [self.p.pid, self.front]
 
     def kill(self):
         for pid in self.pids():
@@ -310,6 +313,15 @@ class World:
             with open(f"/proc/{pid}/status") as f:
                 total += int(re.search(r"VmRSS:\s+(\d+)", f.read())[1])
         return total
+
+    def sanitized(self):
+        """A build whose memory says nothing."""
+        with open(f"/proc/{self.front}/status") as f:
+            return int(re.search(r"VmSize:\s+(\d+)", f.read())[1]) > 1 << 30
+
+    def grew(self, before, most_mib=32):
+        """The gateway's memory is bounded."""
+        need(self.sanitized() or self.rss() - before < most_mib << 10, f"it grew by {self.rss() - before} KiB")
 
     def alive(self):
         """It runs, and has said nothing that it should not."""

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -426,6 +427,10 @@ int main(int argc, char **argv)
     g->drained.on_time = on_drain_time;
     g->prune.on_time = on_prune;
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    /* Answers of a megabyte come and go: what was given back is asked for again at once. */
+    (void)mallopt(M_TRIM_THRESHOLD, 32 << 20);
+    (void)mallopt(M_TOP_PAD, 1 << 20);
     raise_descriptors();
     r = run(g, &err);
     if (r < 0)

@@ -91,9 +91,36 @@ static void test_padding(void **state)
     assert_string_equal(hex, want);
 }
 
+/* Many blocks at once go another way than one after the other: the same comes out. */
+static void test_bulk(void **state)
+{
+    static uint8_t data[70000];
+    uint32_t x = 1;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(data); i++)
+        data[i] = (uint8_t)((x = x * 1664525 + 1013904223) >> 24);
+    for (size_t len = 0; len < sizeof(data); len = len * 5 / 4 + 61) {
+        uint8_t whole[32], split[32];
+        struct sha256 s;
+
+        sha256_init(&s);
+        sha256_update(&s, data + len % 13, len - len % 13);
+        sha256_finish(&s, whole);
+        sha256_init(&s);
+        for (size_t i = len % 13, n; i < len; i += n) {
+            n = len - i < 64 ? len - i : 64;
+            sha256_update(&s, data + i, n);
+        }
+        sha256_finish(&s, split);
+        CHECK(memcmp(whole, split, 32) == 0, "%zu bytes", len);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest claims[] = {
+        CLAIM("much at once has the digest of its pieces", test_bulk),
         CLAIM("SHA-256 agrees with the published examples", test_vectors),
         CLAIM("SHA-256 of a million letters agrees with the published one", test_million),
         CLAIM("the hash does not depend on how the data comes", test_pieces),
