@@ -202,6 +202,8 @@ static json_t *interrupted_body(const char *call)
 /* What is known of a call that is over; `running` if it is not. */
 static void answer_found(struct ask *a, const struct store_call *c)
 {
+    const struct job *j = c->result ? NULL : jobs_find(a->back->jobs, NULL, c->id);
+
     (void)snprintf(a->call, sizeof(a->call), "%s", c->id);
     if (c->state == CALL_INTERRUPTED) {
         json_t *body = interrupted_body(c->id);
@@ -212,6 +214,8 @@ static void answer_found(struct ask *a, const struct store_call *c)
         free(text);
     } else if (c->result) {
         call_answer(a, (unsigned)c->status, c->result);
+    } else if (c->state != CALL_RUNNING && j && j->answer) { /* too large to be kept for long */
+        call_answer(a, j->answer_status, j->answer);
     } else {
         ask_answer(a, c->state == CALL_RUNNING ? 202 : 410,
                    json_pack("{s:s,s:s}", "call", c->id, "state", call_state_name(c->state)));

@@ -145,7 +145,8 @@ static void finish_error(struct mcp_call *call, const json_t *body, struct mcp_a
 }
 
 /* The picture is content; once is enough. */
-static bool finish_image(struct mcp_call *call, json_t *result, struct mcp_answer *ret)
+static bool finish_image(struct mcp_call *call, json_t *result, json_t *receipt,
+                         struct mcp_answer *ret)
 {
     const char *mime = json_string_value(json_object_get(result, "mimeType"));
     const json_t *data = json_object_get(result, "data");
@@ -158,18 +159,21 @@ static bool finish_image(struct mcp_call *call, json_t *result, struct mcp_answe
     content.data = bytes.data;
     content.len = bytes.len;
     (void)json_object_del(result, "data");
-    mcp_finish(
-        call, &(struct mcp_result){.content = &content, .n_content = 1, .structured = result}, ret);
+    mcp_finish(call,
+               &(struct mcp_result){
+                   .content = &content, .n_content = 1, .structured = result, .receipt = receipt},
+               ret);
     return true;
 }
 
-static void finish_good(struct mcp_call *call, json_t *result, struct mcp_answer *ret)
+static void finish_good(struct mcp_call *call, json_t *result, json_t *receipt,
+                        struct mcp_answer *ret)
 {
     const char *kind = json_string_value(json_object_get(result, "kind"));
     autobuf text = {.max = LIMIT_MCP_REPLY};
     struct mcp_content content = {.type = MCP_TEXT};
 
-    if (kind && strcmp(kind, "image") == 0 && finish_image(call, result, ret))
+    if (kind && strcmp(kind, "image") == 0 && finish_image(call, result, receipt, ret))
         return;
     front_mcp_text(call->tool->name, result, &text);
     content.data = text.data;
@@ -177,7 +181,8 @@ static void finish_good(struct mcp_call *call, json_t *result, struct mcp_answer
     mcp_finish(call,
                &(struct mcp_result){.content = &content,
                                     .n_content = text.len > 0 && !text.failed,
-                                    .structured = result},
+                                    .structured = result,
+                                    .receipt = receipt},
                ret);
 }
 
@@ -188,7 +193,7 @@ void front_mcp_finish(struct mcp_call *call, unsigned status, const char *body, 
     json_t *result = json_object_get(v, "result");
 
     if (status == 200 && json_is_object(result))
-        finish_good(call, result, ret);
+        finish_good(call, result, json_object_get(v, "receipt"), ret);
     else
         finish_error(call, v, ret);
     json_decref(v);

@@ -137,10 +137,13 @@ struct mcp_ask {
     uint64_t now_ms;
 };
 
+#define MCP_RECEIPT "clawden/receipt"
+
 struct mcp_result {
     const struct mcp_content *content;
     size_t n_content;
     json_t *structured; /* or NULL. Without content, its JSON is the text too. */
+    json_t *receipt;    /* or NULL: an object, MCP_RECEIPT of the result's _meta */
     bool is_error;
     const struct mcp_ask *ask; /* or NULL; then nothing else of this counts */
 };

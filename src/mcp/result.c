@@ -123,10 +123,21 @@ static void put_contents(struct buf *b, const struct mcp_result *r)
     buf_puts(b, "]");
 }
 
-static void put_server(struct buf *b, const struct mcp *m)
+static void put_meta(struct buf *b, const struct mcp_call *call, const json_t *receipt)
 {
-    buf_puts(b, ",\"_meta\":{\"" META_SERVER "\":");
-    answer_json(b, m->server);
+    const bool modern = call->own->modern;
+
+    if (!modern && !receipt)
+        return;
+    buf_puts(b, ",\"_meta\":{");
+    if (modern) {
+        buf_puts(b, "\"" META_SERVER "\":");
+        answer_json(b, call->own->m->server);
+    }
+    if (receipt) {
+        buf_puts(b, modern ? ",\"" MCP_RECEIPT "\":" : "\"" MCP_RECEIPT "\":");
+        answer_json(b, receipt);
+    }
     buf_puts(b, "}");
 }
 
@@ -149,8 +160,7 @@ static void put_complete(struct mcp_call *call, const struct mcp_result *r, stru
         answer_json(b, r->structured);
     }
     buf_printf(b, ",\"isError\":%s", r->is_error ? "true" : "false");
-    if (call->own->modern)
-        put_server(b, call->own->m);
+    put_meta(b, call, r->receipt);
     buf_puts(b, "}");
     answer_close(ret, call->id);
 }
@@ -272,7 +282,7 @@ static void put_question(struct mcp_call *call, const struct mcp_ask *ask, struc
         answer_json(b, ask->requests);
     }
     buf_json_str(b, "requestState", state.data);
-    put_server(b, call->own->m);
+    put_meta(b, call, NULL);
     buf_puts(b, "}");
     answer_close(ret, call->id);
 }

@@ -306,6 +306,7 @@ def _(w):
         time.sleep(0.1)
     need(w.sanitized() or most < 24 << 10, f"it grew by {most} KiB")
     need(slowest < 3, f"another request took {slowest:.1f} s")
+    need(wait_for(lambda: "result" in w.get(f"/v1/calls/{call}").json), "it has not ended")
     r = w.get(f"/v1/calls/{call}").json["result"]
     same((r["status"], r["limit"]["name"]), ("limit", "time"))
     need(r["outputBytes"] > 10 << 20 and r["truncated"], r["outputBytes"])

@@ -224,10 +224,9 @@ def _(w):
     w.port = int(re.search(r"listens on http://127.0.0.1:(\d+)", w.output(p))[1])
     w.front = min(int(x) for x in w.children())
     code = re.search(r"#code=([0-9a-f]{32})", w.output(p))[1]
-    need("code" not in w.get(f"/?code={code}").body.decode().replace("#code", "") or True, "")
     login = lambda c: w.post("/v1/login", {"code": c}, token=False)
     for bad in ("", "0" * 32, code[:-1], code + "0"):
-        same(login(bad).status, 401, bad)
+        same(login(bad).status, 401 if bad else 400, bad)
     r = login(code)
     same(r.status, 200)
     m = re.fullmatch(r"clawden=([0-9a-f]{64}); Path=/; HttpOnly; SameSite=Strict", r.get("Set-Cookie"))
@@ -594,11 +593,14 @@ def _(w):
                 s.c.send(f(s) if callable(f) else f)
             except OSError:
                 break
-        return s.close_code()
+        try:
+            return s.close_code()
+        except TimeoutError:
+            return "it stays open"
     f = lambda *a, **k: (lambda s: s.frame(*a, **k))
     for name, want, frames in (("unmasked", 1002, [f("{}", masked=False)]), ("RSV1", 1002, [f("{}", first=0xc0)]), ("RSV2", 1002, [f("{}", first=0xa0)]), ("op 3", 1002, [f("{}", op=3)]),
-                               ("op 11", 1002, [f("", op=11)]), ("2^63", 1002, [b"\x81\xff" + b"\xff" * 8 + b"mask"]), ("2^62", 1009, [b"\x81\xff" + struct.pack(">Q", 1 << 62) + b"mask"]),
-                               ("17 MiB", 1009, [b"\x81\xff" + struct.pack(">Q", 17 << 20) + b"mask"]), ("long ping", 1002, [f("x" * 126, op=9)]), ("ping in pieces", 1002, [f("x", op=9, first=0)]),
+                               ("op 11", 1002, [f("", op=11)]), ("2^63", 1002, [b"\x81\xff" + b"\xff" * 8 + b"maskx"]), ("2^62", 1009, [b"\x81\xff" + struct.pack(">Q", 1 << 62) + b"maskx"]),
+                               ("17 MiB", 1009, [b"\x81\xff" + struct.pack(">Q", 17 << 20) + b"maskx"]), ("long ping", 1002, [f("x" * 126, op=9)]), ("ping in pieces", 1002, [f("x", op=9, first=0)]),
                                ("continues nothing", 1002, [f("x", op=0)]), ("new within a message", 1002, [f("{", first=0), f("}")]), ("bad UTF-8", 1007, [f(b"\xff\xfe")]),
                                ("close of 1 byte", 1002, [f(b"x", op=8)]), ("close 999", 1002, [f(struct.pack(">H", 999), op=8)]), ("close 1005", 1002, [f(struct.pack(">H", 1005), op=8)])):
         same(code(*frames), want, name)
