@@ -24,7 +24,7 @@ struct ask *ask_new(struct back *b, uint32_t id)
         return NULL;
     a->back = b;
     a->id = id;
-    a->search.io.fd = -1;
+    a->search = (struct worker)WORKER_NONE;
     a->next = b->asks;
     a->back_link = &b->asks;
     if (a->next)

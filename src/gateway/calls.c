@@ -531,7 +531,9 @@ void op_call(struct ask *a, const struct identity *who)
     r = admit(a, who, key, request, &denial, &err);
     if (r >= 0 && begin(a, &denial, key, request, &err) < 0)
         r = -1;
-    if (r < 0)
+    if (r < 0 && err.code == ERR_SYS) /* not recorded: ours, not the caller's fault */
+        ask_refuse(a, 503, "unavailable", err.msg);
+    else if (r < 0)
         ask_fail(a, &err);
     else if (r == 0)
         call_deny(a, &denial);

@@ -10,10 +10,10 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "config/config.h"
 #include "guard/guard.h"
 #include "sandbox/scope.h"
 
+#define LIMIT_SAID          (64u << 10)
 #define SWEEP_MS            60000 /* younger ones may be those of a call that runs */
 #define OF(type, member, p) ((type *)((char *)(p)-offsetof(type, member)))
 
@@ -24,13 +24,6 @@ struct sessions {
     struct session_box *queue; /* boxes to be made, first come first */
     size_t makers;
     uint64_t made;
-};
-
-/* What the process that makes a box says, in one write. */
-struct made {
-    int r;
-    struct error err;
-    char id[65], note[512];
 };
 
 static void make_next(struct sessions *all);
@@ -61,39 +54,41 @@ static void tell(struct session_box *b, const struct error *err)
 
 /* ---- making ---- */
 
-/* In a process of its own: nothing of the gateway's is open here. */
-static void make_box(const struct session_box *b, struct made *ret)
-{
-    const struct session *s = b->session;
-    const struct scope_request q = {.config = s->settings->from->config,
-                                    .settings = &s->settings->settings,
-                                    .policy = &s->settings->policy,
-                                    .agent = s->agent,
-                                    .session = s->key,
-                                    .network = b->network};
-    autoptr(scope_plan) plan = NULL;
-    autoptr(box_record) box = NULL;
-    autofree char *note = NULL;
-
-    /* Whoever makes a box asks the process's own setting; a file can only make it stricter. */
-    if (settings_bool(&s->settings->settings, SETTING_MULTI_TENANT))
-        (void)setenv(config_setting(CONFIG_MULTI_TENANT)->variable, "1", 1);
-    ret->r = scope_plan_make(&q, &plan, &ret->err);
-    if (ret->r >= 0)
-        ret->r = scope_box(plan, &box, &note, &ret->err);
-    if (ret->r >= 0)
-        (void)snprintf(ret->id, sizeof(ret->id), "%s", box->id);
-    if (note)
-        (void)snprintf(ret->note, sizeof(ret->note), "%s", note);
-}
-
+/* `clawden sandbox start` makes it: a fresh program, which knows nothing of ours. */
 static void work_make(const void *arg, int out, int kept)
 {
-    struct made m = {0};
+    const struct session_box *b = arg;
+    const struct session *s = b->session;
 
     (void)kept;
-    make_box(arg, &m);
-    (void)fd_write_full(out, &m, sizeof(m));
+    worker_become(out, (const char *const[]){"clawden", "sandbox", "start", "--json", "--agent",
+                                             s->agent, "--session", s->key,
+                                             b->network ? "--network" : NULL, NULL});
+}
+
+/* What it says of an error, as an error. */
+static int read_error(json_t *e, struct error *err)
+{
+    const char *code = json_string_value(json_object_get(e, "code"));
+    const char *text = json_string_value(json_object_get(e, "message"));
+
+    for (enum error_code c = ERR_SYS; code && text && c <= ERR_EXISTS; c++)
+        if (strcmp(error_code_name(c), code) == 0)
+            return error_set(err, c, "%s", text);
+    return error_set(err, ERR_SYS, "the program that makes the box ended before it was made");
+}
+
+static int read_made(const struct buf *said, struct box_record **ret, struct error *err)
+{
+    json_t *v = said->failed ? NULL : json_loadb(said->data ? said->data : "", said->len, 0, NULL);
+    const char *id = json_string_value(json_object_get(v, "id"));
+    const char *note = json_string_value(json_object_get(v, "note"));
+    int r = id ? sandbox_find(id, ret, err) : read_error(json_object_get(v, "error"), err);
+
+    if (note)
+        log_warn("%s", note);
+    json_decref(v);
+    return r;
 }
 
 static void on_made(struct worker *w)
@@ -101,23 +96,16 @@ static void on_made(struct worker *w)
     struct session_box *b = OF(struct session_box, maker, w);
     struct sessions *all = b->session->all;
     autoptr(box_record) record = NULL;
-    struct made m = {.r = -1};
+    struct error err;
+    int r = read_made(&w->said, &record, &err);
 
-    if (w->said.len == sizeof(m))
-        memcpy(&m, w->said.data, sizeof(m));
-    else
-        m.r = error_set(&m.err, ERR_SYS, "the process that makes the box ended before it was made");
     all->makers--;
-    if (m.r >= 0)
-        m.r = sandbox_find(m.id, &record, &m.err);
-    if (m.note[0])
-        log_warn("%s", m.note);
-    if (m.r >= 0) {
+    if (r >= 0) {
         job_box_drop(b->box);
         b->box = job_box_new(TAKE_PTR(record));
         all->made++;
     }
-    tell(b, m.r < 0 ? &m.err : NULL);
+    tell(b, r < 0 ? &err : NULL);
     make_next(all);
 }
 
@@ -126,7 +114,7 @@ static int start_maker(struct session_box *b, struct error *err)
     int r;
 
     b->maker.on_end = on_made;
-    r = worker_start(&b->maker, b->session->all->loop, sizeof(struct made), -1, work_make, b);
+    r = worker_start(&b->maker, b->session->all->loop, LIMIT_SAID, -1, work_make, b);
     if (r < 0)
         return error_sys(err, r, "start a process that makes the box");
     b->session->all->makers++;
@@ -334,9 +322,9 @@ int session_get(struct sessions *all, const struct pass *p, struct session **ret
             return error_sys(err, -ENOMEM, "open a session");
         s->all = all;
         s->workspace = -1;
-        s->sweeper.io.fd = -1;
+        s->sweeper = (struct worker)WORKER_NONE;
         for (int i = 0; i < 2; i++)
-            s->boxes[i] = (struct session_box){.session = s, .network = i, .maker.io.fd = -1};
+            s->boxes[i] = (struct session_box){.session = s, .network = i, .maker = WORKER_NONE};
         (void)snprintf(s->key, sizeof(s->key), "%s", p->session);
         (void)snprintf(s->agent, sizeof(s->agent), "%s", p->agent);
     }
@@ -364,30 +352,13 @@ void session_root(const struct session *s, struct files_root *ret)
 
 /* ---- the end ---- */
 
-static void remove_boxes(const struct session *s)
-{
-    for (int i = 0; i < 2; i++) {
-        const struct scope_request q = {.config = s->settings->from->config,
-                                        .settings = &s->settings->settings,
-                                        .policy = &s->settings->policy,
-                                        .agent = s->agent,
-                                        .session = s->key,
-                                        .network = i};
-        autoptr(scope_plan) plan = NULL;
-        autoptr(box_record) box = NULL;
-        struct error err;
-
-        if (scope_plan_make(&q, &plan, &err) >= 0 && sandbox_find(plan->name, &box, &err) >= 0 &&
-            strcmp(box->name, plan->name) == 0 && sandbox_remove(box, true, &err) < 0)
-            log_warn("%s", err.msg);
-    }
-}
-
 static void work_end(const void *arg, int out, int kept)
 {
-    (void)out;
+    const struct session *s = arg;
+
     (void)kept;
-    remove_boxes(arg);
+    worker_become(out, (const char *const[]){"clawden", "sandbox", "rm", "--force", "--agent",
+                                             s->agent, "--session", s->key, NULL});
 }
 
 static void on_ended(struct worker *w)
@@ -404,5 +375,5 @@ int session_end(struct session *s)
     for (int i = 0; i < 2; i++)
         session_lost_box(s, i);
     s->sweeper.on_end = on_ended;
-    return worker_start(&s->sweeper, s->all->loop, 1, -1, work_end, s);
+    return worker_start(&s->sweeper, s->all->loop, LIMIT_SAID, -1, work_end, s);
 }

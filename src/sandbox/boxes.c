@@ -60,16 +60,10 @@ static int make_folder(const char *name, struct error *err)
 }
 
 /* Opened and checked once in a program's life: a command asks for each several times. */
-static int known_boxes = -1, known_names = -1;
-
-void sandbox_forked(void)
-{
-    known_boxes = known_names = -1;
-}
-
 static int open_folder(const char *name, struct error *err)
 {
-    int *known = name[0] == 'b' ? &known_boxes : &known_names, fd;
+    static int boxes = -1, names = -1;
+    int *known = name[0] == 'b' ? &boxes : &names, fd;
 
     if (*known < 0)
         *known = make_folder(name, err);

@@ -176,9 +176,6 @@ void sandbox_finish(struct sandbox_command *c);
 int sandbox_run(const struct box_record *r, bool interactive, bool terminal, struct run_result *ret,
                 struct error *err);
 
-/* In a child that has closed everything that was open: nothing of it is used any more. */
-void sandbox_forked(void);
-
 /* ---- network.c ---- */
 
 bool sandbox_has_network(const struct box_record *r);

@@ -445,7 +445,8 @@ def _(w):
 @test("every program has --help that teaches and --version")
 def _(w):
     for name, words in [("clawden-sandbox", ["--timeout", "Examples", "Exit status"]), ("clawden", ["doctor", "audit"]),
-                        ("clawden-spawn", ["--stop"]), ("clawden-egress", ["--stop", "--allow-network"])]:
+                        ("clawden-spawn", ["--stop"]), ("clawden-egress", ["--stop", "--allow-network"]),
+                        ("clawden-gateway", ["--listen", "--tls-cert", "clawden token create"])]:
         r = w.call(name, "--help")
         same(r.returncode, 0, name)
         for word in words:
@@ -453,6 +454,11 @@ def _(w):
         need(re.match(name + r" \d", w.call(name, "--version").stdout), name)
     same(w.call("clawden", "audit", "--help").returncode, 0)
     same(w.call("clawden", "doctor", "--help").returncode, 0)
+    need("--listen" in w.call("clawden", "gateway", "--help").stdout, "clawden gateway")
+    for client, word in (("claude", "claude mcp add clawden -- "), ("codex", "[mcp_servers.clawden]"), ("cursor", "mcpServers")):
+        r = w.call("clawden", "mcp", "install", client)
+        need(r.returncode == 0 and word in r.stdout and "clawden" in r.stdout, r)
+    same(w.call("clawden", "mcp", "install", "nobody").returncode, 2)
 
 
 # ---- audit ----

@@ -26,6 +26,8 @@ def main():
         signal.signal(s, lambda *_: sys.exit(1))  # the world is taken down on the way
     import gateway_calls  # noqa: F401  each brings its tests
     import gateway_http  # noqa: F401
+    import gateway_hostile  # noqa: F401
+    import gateway_start  # noqa: F401
     a = gateway_client.ARGS
     return run("GATEWAY", gateway_client.World, a.only, a.label)
 

@@ -132,6 +132,20 @@ def _(w):
     same(w.boxes(), ["openclaw-sbx-agent-main-cli-2ef8d38c", "openclaw-sbx-agent-main-cli-2ef8d38c-net"])
 
 
+@test("start makes the box of a session before it is called for; what goes wrong is told with its code")
+def _(w):
+    r = w("start", "--session", "agent:main:early")
+    same((r.returncode, len(r.stdout.strip())), (0, 64), r.stderr)
+    again = json.loads(w("start", "--session", "agent:main:early", "--json").stdout)
+    same((again["id"], w.boxes()), (r.stdout.strip(), [again["name"]]))
+    net = json.loads(w("start", "--session", "agent:main:early", "--network", "--json").stdout)
+    same(net["name"], again["name"] + "-net")
+    w.sh("true", "--session", "agent:main:early")
+    same(len(w.boxes()), 2)
+    r = w("start", "--session", "agent:main:x", "--agent", "other", "--json")
+    same((r.returncode, json.loads(r.stdout)["error"]["code"]), (125, "invalid"))
+
+
 @test("the isolated box lacks what the network's has: GH_TOKEN; a literal is in both, the gateway's token in neither")
 def _(w):
     isolated, net = variables(w.sh("env")), variables(w.net("env"))

@@ -17,6 +17,7 @@ static const struct {
 } verbs[] = {
     {"explain", sandbox_explain, "would this call run, where, and which key decides that"},
     {"exec", sandbox_verb_exec, "run a command as a tool call: decided, routed, in its box"},
+    {"start", sandbox_verb_start, "make the box of a session before it is called for"},
     {"list", sandbox_verb_list, "the boxes of sessions and agents"},
     {"recreate", sandbox_verb_remove, "remove boxes, so that the next call makes them anew"},
     {"rm", sandbox_verb_remove, "the same, by name too"},

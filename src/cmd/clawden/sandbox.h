@@ -12,6 +12,7 @@ int sandbox_verb_list(int argc, char **argv);
 int sandbox_verb_remove(int argc, char **argv);
 int sandbox_verb_prune(int argc, char **argv);
 int sandbox_verb_exec(int argc, char **argv);
+int sandbox_verb_start(int argc, char **argv);
 int sandbox_verb_network(int argc, char **argv);
 
 /* Is argv[i] --help or -h? */

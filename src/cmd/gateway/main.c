@@ -38,6 +38,7 @@
 
 #define OF(type, member, p) ((type *)((char *)(p)-offsetof(type, member)))
 #define DRAIN_USEC          10000000ull
+#define LAST_USEC           2000000ull /* for answers on their way */
 #define PRUNE_USEC          300000000ull
 #define MAX_DESCRIPTORS     65536
 
@@ -243,16 +244,17 @@ static void end(struct gateway *g)
     loop_quit(g->loop);
 }
 
+/* Every answer is on the link; the front ends by itself when the last one is with its client. */
 static void on_drained(void *arg)
 {
     struct gateway *g = arg;
 
-    end(g);
+    (void)loop_set_timer(g->loop, &g->drained, LAST_USEC);
 }
 
 static void on_drain_time(struct loop_timer *t)
 {
-    log_warn("what still runs is ended now");
+    log_warn("who still waits for an answer, or does not take it, is left now");
     end(OF(struct gateway, drained, t));
 }
 
