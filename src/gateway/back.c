@@ -17,8 +17,9 @@
 #include "gateway/back_internal.h"
 #include "version.h"
 
-#define TICK_USEC  400000 /* a token that is withdrawn is so within a second */
-#define FLUSH_USEC 10000
+#define TICK_USEC    400000 /* a token that is withdrawn is so within a second */
+#define FLUSH_USEC   10000
+#define LIMIT_MENDED 64 /* calls that are looked at */
 
 static int64_t now_sec(void)
 {
@@ -113,17 +114,18 @@ static void op_login(struct ask *a)
 
 static void op_logout(struct ask *a, const struct identity *who)
 {
-    (void)who;
-    char text[96];
+    struct back *b = a->back;
+    char text[96] = "";
 
+    (void)who;
     for (size_t i = 0; i < LIMIT_COOKIES; i++)
-        if (a->cookie[0] && strcmp(a->back->cookies[i].digest, a->cookie) == 0)
-            a->back->cookies[i] = (struct cookie){0};
-    if (a->cookie[0]) { /* its streams end, too */
+        if (a->cookie[0] && strcmp(b->cookies[i].digest, a->cookie) == 0)
+            b->cookies[i] = (struct cookie){0};
+    if (a->cookie[0])
         (void)snprintf(text, sizeof(text), "{\"cookie\":\"%s\"}", a->cookie);
-        link_send(&a->back->link, LINK_REVOKE, 0, text, strlen(text));
-    }
     ask_answer(a, 200, json_object());
+    if (text[0]) /* its streams end, too; this one was answered before */
+        link_send(&b->link, LINK_REVOKE, 0, text, strlen(text));
 }
 
 /* ---- who asks ---- */
@@ -405,14 +407,70 @@ static void on_interrupted(void *arg, const struct store_call *c)
         log_warn("%s", err.msg);
 }
 
-static int open_store(struct back *b, struct error *err)
+static bool has_end(json_t *ends, const char *call)
+{
+    json_t *one;
+    size_t i;
+
+    json_array_foreach(ends, i, one) if (strcmp(json_string_value(json_object_get(one, "call")),
+                                                call) == 0) return true;
+    return false;
+}
+
+static void mend_end(struct back *b, const char *id, json_t *ends)
+{
+    auto_found f = {0};
+    const struct tool *t;
+    struct error err;
+
+    if (store_find(b->store, id, &f, &err) < 0)
+        return;
+    t = tool_find(f.call.tool);
+    if ((f.call.state != CALL_DONE && f.call.state != CALL_FAILED) || !t ||
+        (t->read_only && !f.call.key) || has_end(ends, id))
+        return;
+    const struct guard_ended e = {.event = "call.end",
+                                  .call = id,
+                                  .token = f.call.token,
+                                  .session = f.call.session,
+                                  .tool = f.call.tool,
+                                  .state = call_state_name(f.call.state),
+                                  .status = f.call.status};
+    if (guard_record_end(b->guard, &e, &err) < 0)
+        log_warn("%s", err.msg);
+}
+
+/* The end of a call is in the store before it is in the audit: of a gateway that was killed between
+ * the two, it is put there now. That is one call at most, and a late one. */
+static void mend_record(struct back *b)
+{
+    const struct records_filter last_ends = {.event = "call.end", .limit = 1000};
+    const struct store_filter last_calls = {.limit = LIMIT_MENDED};
+    json_t *ends = NULL, *calls = NULL, *one;
+    struct error err;
+    bool more;
+    size_t i;
+
+    if (records_query(b->audit.dir, &last_ends, &ends, &more, &err) >= 0 &&
+        store_calls(b->store, &last_calls, &calls, &err) >= 0)
+        json_array_foreach(calls, i, one)
+            mend_end(b, json_string_value(json_object_get(one, "call")), ends);
+    json_decref(ends);
+    json_decref(calls);
+}
+
+static int open_store(struct back *b, bool alone, struct error *err)
 {
     autofree char *note = NULL;
     int r = store_open(b->data, &b->store, &note, err);
 
     if (note)
         log_warn("%s", note);
-    return r < 0 ? r : store_interrupt(b->store, now_ms(), on_interrupted, b, err);
+    if (r >= 0)
+        r = store_interrupt(b->store, now_ms(), on_interrupted, b, err);
+    if (r >= 0 && alone) /* there is one gateway; a `clawden mcp` may be beside it */
+        mend_record(b);
+    return r;
 }
 
 static int send_facts(struct back *b, const char *facts, struct error *err)
@@ -452,7 +510,7 @@ static int open_parts(struct back *b, const struct back_options *o, struct error
     if (r >= 0)
         r = guard_new(&guard, &b->guard, err);
     if (r >= 0)
-        r = open_store(b, err);
+        r = open_store(b, !o->local_agent, err);
     if (r >= 0)
         r = jobs_new(b->loop, b->spool, &b->jobs, err);
     if (r >= 0)

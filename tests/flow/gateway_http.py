@@ -228,15 +228,15 @@ def _(w):
     for bad in ("", "0" * 32, code[:-1], code + "0"):
         same(login(bad).status, 401 if bad else 400, bad)
     r = login(code)
-    same(r.status, 200)
+    same(r.status, 200, "the code")
     m = re.fullmatch(r"clawden=([0-9a-f]{64}); Path=/; HttpOnly; SameSite=Strict", r.get("Set-Cookie"))
     need(m and m[1] not in r.body.decode(), r.headers)
     same(login(code).status, 401, "a second time")
     host, own = f"127.0.0.1:{w.port}", ("Origin", f"http://127.0.0.1:{w.port}")
     cookie = ("Cookie", f"clawden={m[1]}")
     go = lambda method, path, *h: w.ask(method, path, [cookie, JSON, *h], body_call() if method == "POST" else None, token=False, host=host).status
-    same(go("GET", "/v1/me"), 200)
-    same(go("POST", "/v1/call", own), 200)
+    same(go("GET", "/v1/me"), 200, "the cookie")
+    same(go("POST", "/v1/call", own), 200, "from the own page")
     same(go("POST", "/v1/call"), 403, "no Origin")
     same(go("POST", "/v1/call", ("Origin", "https://evil.test")), 403)
     for headers, want in (([own], 101), ([], 403), ([("Origin", "https://evil.test")], 403)):

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Real MCP clients against src/mcp, through the toys of tests/flow/mcp_echo.c: stdio, and HTTP through a bridge. Prints TAP.
+"""Real MCP clients against src/mcp, through the toys of tests/flow/mcp_echo.c (stdio, and HTTP through a bridge), and against the gateway. Prints TAP.
 
-  mcp.py PROGRAM [--client DIR] [--only WORD] [--serve PORT]
+  mcp.py [PROGRAM] [--bin DIR] [--client DIR] [--only WORD] [--serve PORT]
+
+PROGRAM is mcp_echo; without it only the gateway of --bin is driven, and without --bin only the toys.
 
 The clients and the conformance suite (npm, 180 MB) are installed into --client, by default $CLAWDEN_MCP_DIR or a cache folder of the caller's, unless
 they are there already. --serve leaves the bridge running for a client of one's own (inspector, conformance suite).
@@ -19,7 +21,8 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tap import Skip, default_label, need, run, same, test  # noqa: E402
+import gateway_client  # noqa: E402
+from tap import TESTS, Skip, default_label, need, run, same, test, wait_for  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGES = ["@modelcontextprotocol/sdk@1.32.2", "@modelcontextprotocol/client@2.4.0", "@modelcontextprotocol/conformance@0.2.0-alpha.12",
@@ -126,15 +129,26 @@ def bridge(server, port=0):
 
 
 class World:
+    """The toys need nothing; who needs a gateway makes one."""
+
+    def __init__(self):
+        self.gateway = None
+
+    def with_gateway(self, start=True):
+        self.gateway = gateway_client.World()
+        self.gateway.token()
+        return self.gateway.start() if start else self.gateway
+
     def close(self):
-        pass
+        if self.gateway:
+            self.gateway.close()
 
 
-def talk(kind, target):
+def talk(kind, target, what="toys", env=None):
     install(ARGS.client)
     node = os.path.join(ARGS.client, "node_modules/.bin/node")
-    r = subprocess.run([node, os.path.join(HERE, "mcp_client.cjs"), ARGS.client, kind, target], stdin=subprocess.DEVNULL,
-                       capture_output=True, text=True, timeout=60)
+    r = subprocess.run([node, os.path.join(HERE, "mcp_client.cjs"), ARGS.client, kind, target, what], stdin=subprocess.DEVNULL,
+                       capture_output=True, text=True, timeout=120, env=env)
     need(r.returncode == 0, f"the client failed: {r.stderr[-800:]}")
     return json.loads(r.stdout)
 
@@ -274,17 +288,144 @@ def _(w):
     same((r.returncode, r.stdout, r.stderr), (0, "", ""), "the server")
 
 
+N_TOYS = len(TESTS)
+
+
+# ---- the gateway ----
+
+def check_files(r):
+    """Results that do not depend on the transport: what each tool says, and says again in words."""
+    same(r["write"]["structuredContent"]["created"], True, "write")
+    same(r["edit"]["structuredContent"]["diff"], "@@ -1,2 +1,2 @@\n-one\n+1\n two grüß ☃\n", "edit")
+    same(r["grep"]["structuredContent"]["matches"], [{"path": "src/a.txt", "line": 2, "text": "two grüß ☃"}], "grep")
+    same(r["read"]["content"], [{"type": "text", "text": "1\ntwo grüß ☃\n"}], "read")
+    same(r["find"]["structuredContent"]["paths"], ["src/a.txt"], "find")
+    same([e["path"] for e in r["ls"]["structuredContent"]["entries"]], ["src"], "ls")
+    same(r["patch"]["structuredContent"]["added"], 1, "apply_patch")
+    same((r["image"]["content"][0]["type"], r["image"]["content"][0]["mimeType"]), ("image", "image/png"), "an image")
+    same(r["status"]["structuredContent"]["workspace"], "/workspace", "session_status")
+
+
+def check_commands(r):
+    def of(name, *keys):
+        return tuple(r[name]["structuredContent"].get(k) for k in keys)
+
+    same(of("exec", "status", "exitCode", "stdout", "stderr"), ("exited", 3, "1\ntwo grüß ☃\n", "oops\n"), "exec")
+    same(r["exec"]["content"][0]["text"], "1\ntwo grüß ☃\noops\n[exit status 3]", "exec in words")
+    same(of("signaled", "status", "signal"), ("signaled", "SIGSEGV"), "a signal")
+    same((of("limit", "status"), r["limit"]["structuredContent"]["limit"]["name"]), (("limit",), "time"), "a limit")
+    same(of("long", "truncated", "outputBytes"), (True, 588895), "long output")
+    same(of("failed", "status"), ("failed",), "no such program")
+    same(of("background", "status"), ("running",), "background")
+    same([p["process"] for p in r["list"]["structuredContent"]["processes"]][0], of("background", "process")[0], "list")
+    same(of("log", "content", "more"), ("got it\n", False), "log")
+    same(of("over", "status", "signal"), ("cancelled", "SIGKILL"), "kill")
+    same(of("slow", "stdout"), ("step 1\nstep 2\nstep 3\n",), "with progress")
+    same(of("after", "stdout"), ("still here\n",), "after a cancellation")
+    for name in ("missing", "outside", "bad"):
+        same(r[name].get("isError"), True, name)
+        need(r[name]["content"][0]["text"], f"{name}: it says nothing")
+
+
+def check_gateway(w, saw, version):
+    same(saw["version"], version, "the version")
+    same(saw["server"]["name"], "clawden", "the server")
+    need("workspace" in saw["instructions"], "instructions")
+    same([t["name"] for t in saw["tools"]], ["exec", "process", "read", "write", "edit", "apply_patch", "ls", "find", "grep", "web_fetch",
+                                             "web_search", "session_status"], "tools")
+    need(all(t["outputSchema"]["type"] == "object" for t in saw["tools"]), "a tool without a schema of its results")
+    check_files(saw["results"])
+    check_commands(saw["results"])
+    same(saw["unknown"]["code"], -32602, "an unknown tool")
+    need("step 1" in "".join(m or "" for _, m in saw["heard"]) and "step 3" in "".join(m or "" for _, m in saw["heard"]), f"progress: {saw['heard']}")
+    need(all(a[0] < b[0] for a, b in zip(saw["heard"], saw["heard"][1:])), f"progress does not grow: {saw['heard']}")
+    same(saw["many"], [f"n{i}\n" for i in range(20)], "twenty at once")
+    need("value" not in saw["stopped"], f"a cancelled call came to its end: {saw['stopped']}")
+    same(saw["errors"], [], "the client complains")
+    need("Sanitizer" not in saw["stderr"], saw["stderr"])
+
+
+def drive(w, kind, version, stdio):
+    install(ARGS.client)
+    g = w.with_gateway(start=not stdio)
+    marker = "mark-" + secrets.token_hex(8)
+    env = dict(g.env, MARKER=marker)
+    if stdio:
+        saw = talk(kind, os.path.join(g.bin, "clawden"), "gateway", dict(env, ARGS="mcp"))
+    else:
+        saw = talk(kind, f"http://127.0.0.1:{g.port}/mcp", "gateway", dict(env, TOKEN=g.t))
+        g.alive()
+    check_gateway(w, saw, version)
+    need(gateway_client.ends(marker), "what was cancelled runs on")
+    states = [r["state"] for r in g.audit(event="call.end", tool="exec")]
+    need(len(states) > 25, f"ends in the audit: {states}")
+
+
+for kind, version, how in (("sdk1", "2025-11-25", "SDK 1.32.2"), ("sdk2", "2025-11-25", "SDK 2.4.0 as it is"), ("sdk2-auto", "2026-07-28", "SDK 2.4.0 by itself"),
+                           ("sdk2-pin", "2026-07-28", "SDK 2.4.0 with nothing else")):
+    for stdio in (True, False):
+        test(f"the gateway with {how}, over {'stdio' if stdio else 'HTTP'}: {version}")(
+            lambda w, kind=kind, version=version, stdio=stdio: drive(w, kind, version, stdio))
+
+
+def mcp_post(g, name, arguments, token, session=None):
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments, "_meta": meta}}
+    headers = [("Accept", "application/json, text/event-stream"), ("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), ("Mcp-Name", name)]
+    return g.post("/mcp", body, headers + ([("X-ClawDen-Session", session)] if session else []), token=token)
+
+
+@test("the gateway: a second token has no part in the first one's session, and none at all is 401")
+def _(w):
+    g = w.with_gateway()
+    other = g.token("other", "agent:other:*")
+    same(mcp_post(g, "write", {"path": "secret", "content": "mine"}, g.t).json["result"]["isError"], False, "the first")
+    r = mcp_post(g, "read", {"path": "secret"}, other, "agent:main:main").json["result"]
+    same(r["isError"], True, "the second")
+    denied = json.loads(r["content"][0]["text"])["denied"]
+    same((denied["rule"], denied["final"]), ("token's sessions", True), "the denial")
+    need("mine" not in json.dumps(r), "it came through")
+    same([x["verdict"] for x in g.audit(event="call.begin", session="agent:main:main") if x["tool"] == "read"][-1:], ["deny"], "the audit")
+    same(mcp_post(g, "read", {"path": "secret"}, False).status, 401, "no token")
+    same(mcp_post(g, "read", {"path": "secret"}, "cdn_" + "0" * 12 + "_" + "0" * 64).status, 401, "a made-up one")
+
+
+@test("clawden mcp: end of input ends it, with what it runs")
+def _(w):
+    g = w.with_gateway(start=False)
+    marker = "mark-" + secrets.token_hex(8)
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "exec", "arguments": {"argv": ["sh", "-c", "sleep 300; :", marker]}, "_meta": meta}})
+    p = subprocess.Popen([os.path.join(g.bin, "clawden"), "mcp"], env=g.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    p.stdin.write(line + "\n")
+    p.stdin.flush()
+    need(wait_for(lambda: gateway_client.running(marker)), "it did not begin")
+    out, err = p.communicate(timeout=20)
+    same((p.returncode, out), (0, ""), f"its end: {err}")
+    need(gateway_client.ends(marker), "the command runs on")
+
+
 def main():
     global ARGS
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument("program")
+    a.add_argument("program", nargs="?")
+    a.add_argument("--bin")
     a.add_argument("--client", default=os.environ.get("CLAWDEN_MCP_DIR") or
                    os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "clawden-mcp-client"))
+    a.add_argument("--install-only", action="store_true", help="make --client ready, and no more")
     a.add_argument("--only", default="")
     a.add_argument("--label", default=default_label())
     a.add_argument("--serve", type=int)
-    ARGS = a.parse_args()
-    ARGS.program = os.path.abspath(ARGS.program)
+    ARGS = gateway_client.ARGS = a.parse_args()
+    if ARGS.install_only:
+        del TESTS[:]
+        test("the clients are installed")(lambda w: install(ARGS.client))
+    elif not (ARGS.program or ARGS.bin):
+        a.error("PROGRAM or --bin is needed")
+    else:
+        TESTS[:] = (TESTS[:N_TOYS] if ARGS.program else []) + (TESTS[N_TOYS:] if ARGS.bin else [])
+    ARGS.program = ARGS.program and os.path.abspath(ARGS.program)
     if ARGS.serve is not None:
         httpd = bridge(Server("--fixtures"), ARGS.serve)
         print(f"http://127.0.0.1:{httpd.server_address[1]}/mcp", flush=True)

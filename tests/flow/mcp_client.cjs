@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One conversation of a real MCP client with a server; what it saw goes to stdout as one JSON object.
-//   node mcp_client.cjs MODULES sdk1|sdk2|sdk2-auto|sdk2-pin COMMAND|http://...
+//   node mcp_client.cjs MODULES sdk1|sdk2|sdk2-auto|sdk2-pin COMMAND|http://... [toys|gateway]
+// TOKEN, if set, goes with each request over HTTP; ARGS are words of COMMAND; MARKER is in the command line of what is cancelled.
 const { createRequire } = require('node:module');
-const [modules, kind, target] = process.argv.slice(2);
+const [modules, kind, target, what = 'toys'] = process.argv.slice(2);
 const load = createRequire(modules + '/x.js');
 
 function parts() {
@@ -25,6 +26,12 @@ async function refusal(promise) {
     }
 }
 
+function open(Stdio, Http) {
+    if (!target.startsWith('http')) return new Stdio({ command: target, args: (process.env.ARGS || '').split(' ').filter(Boolean), env: process.env, stderr: 'pipe' });
+    const headers = process.env.TOKEN ? { Authorization: `Bearer ${process.env.TOKEN}` } : {};
+    return new Http(new URL(target), { requestInit: { headers } });
+}
+
 async function main() {
     const { Client, Stdio, Http } = parts();
     const saw = { kind, errors: [] };
@@ -38,7 +45,7 @@ async function main() {
             saw.asked = r.params.message;
             return { action: 'accept', content: { yes: true } };
         });
-    const transport = target.startsWith('http') ? new Http(new URL(target)) : new Stdio({ command: target, stderr: 'pipe' });
+    const transport = open(Stdio, Http);
     saw.stderr = '';
     if (transport.stderr) transport.stderr.on('data', d => (saw.stderr += d));
     if (!transport.setProtocolVersion) transport.setProtocolVersion = v => (saw.version = v); // 1.x tells nobody else
@@ -46,9 +53,16 @@ async function main() {
     saw.version = client.getNegotiatedProtocolVersion ? client.getNegotiatedProtocolVersion() : saw.version || transport.protocolVersion;
     saw.server = client.getServerVersion();
     saw.instructions = client.getInstructions();
-    saw.tools = (await client.listTools()).tools;
+    saw.tools = (await client.listTools()).tools; // from here on the client holds results against their schemas
     const call = (name, args, opts) =>
         kind === 'sdk1' ? client.callTool({ name, arguments: args }, undefined, opts) : client.callTool({ name, arguments: args }, opts);
+    await (what === 'gateway' ? gateway : toys)(saw, call);
+    if (kind === 'sdk1' || saw.version !== '2026-07-28') saw.ping = await refusal(client.ping());
+    await client.close();
+    await new Promise(done => process.stdout.write(JSON.stringify(saw), done)); // an exit would cut it
+}
+
+async function toys(saw, call) {
     saw.echo = await call('echo', { text: 'grüß ☃', times: 2, place: { region: 'eu ☃', floor: -7, open: true } });
     saw.bad = await call('echo', { text: 5 });
     saw.unknown = await refusal(call('nope', {}));
@@ -65,9 +79,51 @@ async function main() {
         saw.after = await call('echo', { text: 'still here' });
         await new Promise(r => setTimeout(r, 100));
     }
-    if (kind === 'sdk1' || saw.version !== '2026-07-28') saw.ping = await refusal(client.ping());
-    await client.close();
-    process.stdout.write(JSON.stringify(saw));
+}
+
+async function gateway(saw, call) {
+    saw.results = {};
+    const does = async (name, tool, args, opts) => (saw.results[name] = await call(tool, args, opts));
+    await does('write', 'write', { path: 'src/a.txt', content: 'one\ntwo grüß ☃\n' });
+    await does('edit', 'edit', { path: 'src/a.txt', edits: [{ oldText: 'one', newText: '1' }] });
+    await does('exec', 'exec', { command: 'cat src/a.txt; echo oops >&2; exit 3' });
+    await does('grep', 'grep', { pattern: 'gr.*☃' });
+    await does('read', 'read', { path: 'src/a.txt' });
+    await does('ls', 'ls', {});
+    await does('find', 'find', { pattern: '*.txt' });
+    await does('patch', 'apply_patch', { patch: '*** Begin Patch\n*** Add File: b.txt\n+new\n*** End Patch\n' });
+    await does('png', 'exec', { argv: ['sh', '-c', "printf 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==' | base64 -d >dot.png"] });
+    await does('image', 'read', { path: 'dot.png' });
+    await does('signaled', 'exec', { command: 'kill -SEGV $$' });
+    await does('limit', 'exec', { command: 'sleep 60', timeout: 0.2 });
+    await does('long', 'exec', { command: 'seq 100000' });
+    await does('failed', 'exec', { argv: ['/no/such/program'] });
+    await does('background', 'exec', { command: 'read x; echo got $x; sleep 300', background: true });
+    const process_ = saw.results.background.structuredContent.process;
+    await does('list', 'process', { action: 'list' });
+    await does('fed', 'process', { action: 'write', process: process_, data: 'it\n' });
+    await does('poll', 'process', { action: 'poll', process: process_, wait: 0.5 });
+    await does('log', 'process', { action: 'log', process: process_ });
+    await does('killed', 'process', { action: 'kill', process: process_ });
+    await does('over', 'process', { action: 'poll', process: process_, wait: 10 });
+    await does('status', 'session_status', {});
+    await does('missing', 'read', { path: 'nothing' });
+    await does('outside', 'read', { path: '../x' });
+    await does('bad', 'read', { pth: 1 });
+    saw.unknown = await refusal(call('nope', {}));
+    const heard = [];
+    await does('slow', 'exec', { command: 'for i in 1 2 3; do echo step $i; sleep 0.1; done' }, { onprogress: p => heard.push([p.progress, p.message]) });
+    saw.heard = heard;
+    saw.many = (await Promise.all([...Array(20).keys()].map(i => call('exec', { argv: ['echo', `n${i}`] })))).map(r => r.structuredContent.stdout);
+    const stop = new AbortController();
+    const long = refusal(call('exec', { argv: ['sh', '-c', 'touch begun; sleep 300; :', process.env.MARKER] }, { signal: stop.signal }));
+    for (let n = 0; n < 100; n++) {
+        await new Promise(r => setTimeout(r, 50));
+        if ((await call('find', { pattern: 'begun' })).structuredContent.paths.length) break;
+    }
+    stop.abort('enough');
+    saw.stopped = await long;
+    await does('after', 'exec', { command: 'echo still here' });
 }
 
 main().then(() => process.exit(0), e => {
