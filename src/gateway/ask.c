@@ -41,7 +41,7 @@ void ask_free(struct ask *a)
     box_wait_stop(&a->wait);
     job_unwatch(&a->watch);
     loop_stop_timer(&a->poll);
-    call_stop_search(a);
+    search_stop(a);
     *a->back_link = a->next;
     if (a->next)
         a->next->back_link = a->back_link;

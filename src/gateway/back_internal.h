@@ -92,7 +92,10 @@ struct ask {
     size_t on_the_way;        /* bytes of events that the front has not passed on */
     bool told_drop;
     struct loop_timer poll;
+    /* what takes its time, in a process of its own */
     struct worker search;
+    void (*work)(const void *ask, int out, int kept);
+    int work_fd; /* borrowed */
     bool waits_to_search;
 };
 
@@ -126,8 +129,15 @@ void call_answer(struct ask *a, unsigned status, const char *text);
 /* The client went away. */
 void call_gone(struct ask *a);
 void call_on_taken(struct ask *a, size_t n);
-/* Ends its search, if it has one, or its wait for one. */
-void call_stop_search(struct ask *a);
+
+/* ---- search.c ---- */
+/* Has a->work done in a process of its own, a few of them at once. It says what search_say() or
+ * search_fail() say, and that is the call's result, or the answer if it is no call. */
+void search_run(struct ask *a);
+/* Ends it, or its wait. */
+void search_stop(struct ask *a);
+void search_say(int out, json_t *value); /* takes it */
+void search_fail(int out, const struct error *err);
 
 /* ---- commands.c ---- */
 void command_run(struct ask *a);

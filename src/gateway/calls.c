@@ -11,15 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fd.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "gateway/back_internal.h"
 #include "policy/words.h"
 
-#define KEPT_RESULT  (64u << 10) /* of a call without a key */
-#define LIMIT_SEARCH (16u << 20) /* what a search may say */
+#define KEPT_RESULT (64u << 10) /* of a call without a key */
 
 static const char *text_of(json_t *object, const char *name)
 {
@@ -74,7 +72,7 @@ static void send_end_event(struct ask *a, unsigned status, const char *text, siz
 
     buf_init(&e, len + 128);
     buf_printf(&e, "{\"seq\":%llu,\"type\":\"end\",\"status\":%u,",
-               (unsigned long long)a->place + 1, status);
+               (unsigned long long)a->place + 1 + a->told_drop, status);
     buf_append(&e, text + 1, len - 1);
     if (!e.failed && len > 2)
         link_send(&a->back->link, LINK_EVENT, a->id, e.data, e.len);
@@ -336,97 +334,26 @@ static void run_files(struct ask *a)
         call_done(a, result, NULL);
 }
 
-/* ---- searches: others do not wait meanwhile ---- */
-
-/* Says an error as it is, or 'R' and the result. */
 static void work_search(const void *arg, int out, int kept)
 {
     const struct ask *a = arg;
     struct files_root root;
     json_t *result = NULL;
-    struct error err = {0};
-    autobuf text = {.max = LIMIT_SEARCH};
-    char *dumped;
+    struct error err;
 
     session_root(a->session, &root);
     root.fd = kept;
-    if (tool_files(a->pass, a->tool, &root, a->arguments, &result, &err) < 0) {
-        buf_append(&text, &err, sizeof(err));
-    } else {
-        dumped = json_dumps(result, DUMP);
-        buf_puts(&text, "R");
-        buf_puts(&text, dumped ? dumped : "");
-    }
-    if (!text.failed)
-        (void)fd_write_full(out, text.data, text.len);
-}
-
-static void search_next(struct back *b);
-
-static void on_searched(struct worker *w)
-{
-    struct ask *a = OF(struct ask, search, w);
-    struct error err;
-    json_t *result;
-
-    a->back->n_searches--;
-    search_next(a->back);
-    if (w->said.len == sizeof(err) && w->said.data[0] != 'R') {
-        memcpy(&err, w->said.data, sizeof(err));
-        call_fail(a, &err);
-        return;
-    }
-    result = w->said.len ? json_loadb(w->said.data + 1, w->said.len - 1, 0, NULL) : NULL;
-    if (result) {
-        call_done(a, result, NULL);
-        return;
-    }
-    (void)error_set(&err, ERR_TOO_LARGE, "%s: the answer is too large; ask for less",
-                    a->tool->name);
-    call_fail(a, &err);
+    if (tool_files(a->pass, a->tool, &root, a->arguments, &result, &err) < 0)
+        search_fail(out, &err);
+    else
+        search_say(out, result);
 }
 
 static void run_search(struct ask *a)
 {
-    struct back *b = a->back;
-    struct error err;
-    int r;
-
-    a->waits_to_search = b->n_searches >= LIMIT_SEARCHES;
-    if (a->waits_to_search)
-        return;
-    a->search.on_end = on_searched;
-    r = worker_start(&a->search, b->loop, LIMIT_SEARCH, a->session->workspace, work_search, a);
-    if (r < 0) {
-        (void)error_sys(&err, r, "%s", a->tool->name);
-        call_fail(a, &err);
-        return;
-    }
-    b->n_searches++;
-}
-
-/* The one that has waited longest. */
-static void search_next(struct back *b)
-{
-    struct ask *oldest = NULL;
-
-    for (struct ask *a = b->asks; a; a = a->next)
-        if (a->waits_to_search)
-            oldest = a;
-    if (oldest)
-        run_search(oldest);
-}
-
-void call_stop_search(struct ask *a)
-{
-    bool was = a->search.pid != 0;
-
-    a->waits_to_search = false;
-    worker_stop(&a->search);
-    if (was) {
-        a->back->n_searches--;
-        search_next(a->back);
-    }
+    a->work = work_search;
+    a->work_fd = a->session->workspace;
+    search_run(a);
 }
 
 static bool is_search(const struct ask *a)
@@ -577,8 +504,9 @@ void op_events(struct ask *a, const struct identity *who)
     j = jobs_find(a->back->jobs, NULL, found.call.id);
     (void)snprintf(a->call, sizeof(a->call), "%s", found.call.id);
     a->is_twin = found.call.state == CALL_RUNNING;
+    a->place = after ? (uint64_t)json_integer_value(after) : 0; /* numbers grow, whatever comes */
     if (j) {
-        command_follow(a, j, after ? (uint64_t)json_integer_value(after) : 0);
+        command_follow(a, j, a->place);
     } else if (!a->is_twin) {
         answer_found(a, &found.call);
     }
@@ -614,7 +542,7 @@ void call_gone(struct ask *a)
     } else if (a->pass && (a->wait.back || a->search.pid || a->waits_to_search)) {
         a->is_gone = true;
         box_wait_stop(&a->wait);
-        call_stop_search(a);
+        search_stop(a);
         (void)error_set(&err, ERR_TIMEOUT, "its client went away before it was done");
         call_fail(a, &err);
     } else {

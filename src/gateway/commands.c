@@ -48,7 +48,7 @@ void command_pump(struct ask *a)
         return;
     if (j->spool.dropped && !a->told_drop) {
         a->told_drop = true;
-        send_event(a, json_pack("{s:I,s:s,s:I}", "seq", (json_int_t)a->place, "type", "dropped",
+        send_event(a, json_pack("{s:I,s:s,s:I}", "seq", (json_int_t)a->place + 1, "type", "dropped",
                                 "bytes", (json_int_t)j->spool.dropped));
     }
     if (j->answer)

@@ -141,8 +141,19 @@ void op_boxes(struct ask *a, const struct identity *who)
     ask_answer(a, 200, json_pack("{s:o}", "boxes", out));
 }
 
-void op_audit(struct ask *a, const struct identity *who)
+/* Reads up to 64 MiB of the record. */
+static void work_audit(const void *arg, int out, int kept)
 {
+    const struct ask *a = arg;
+    struct identity who;
+    struct error err;
+    bool more = false;
+    json_t *list = NULL;
+
+    if (guard_recall(a->back->guard, a->token, now_ms() / 1000, &who, &err) < 0) {
+        search_fail(out, &err);
+        return;
+    }
     const struct records_filter f = {.session = text_of(a->params, "session"),
                                      .agent = text_of(a->params, "agent"),
                                      .event = text_of(a->params, "event"),
@@ -150,17 +161,20 @@ void op_audit(struct ask *a, const struct identity *who)
                                      .tool = text_of(a->params, "tool"),
                                      .since = text_of(a->params, "since"),
                                      .until = text_of(a->params, "until"),
-                                     .limit = asked_of(a, who)};
-    json_t *list = NULL;
-    struct error err;
-    bool more = false;
-
-    if (records_query(a->back->audit.dir, &f, &list, &more, &err) < 0)
-        ask_fail(a, &err);
+                                     .limit = asked_of(a, &who)};
+    if (records_query(kept, &f, &list, &more, &err) < 0)
+        search_fail(out, &err);
     else
-        ask_answer(
-            a, 200,
-            json_pack("{s:o,s:b}", "records", visible(list, who, limit_of(a)), "more", more));
+        search_say(
+            out, json_pack("{s:o,s:b}", "records", visible(list, &who, limit_of(a)), "more", more));
+}
+
+void op_audit(struct ask *a, const struct identity *who)
+{
+    (void)who;
+    a->work = work_audit;
+    a->work_fd = a->back->audit.dir;
+    search_run(a);
 }
 
 void op_me(struct ask *a, const struct identity *who)

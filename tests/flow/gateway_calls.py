@@ -181,7 +181,7 @@ NUMBERS = "".join(f"{i}\n" for i in range(1, 20001))
 @test("a stream that is dropped and taken up again loses and doubles nothing: 20,000 numbers, then the true status")
 def _(w):
     w.start().token()
-    owner = w.stream_call(COUNT)
+    owner = w.stream_call(COUNT, more={"id": "count"})
     call = next(iter(owner))[2]["call"]
     text, last, drops, end = "", None, 0, None
     while not end:
@@ -212,6 +212,30 @@ def _(w):
     rest = list(w.stream_events(call, after=half))
     same("".join(e["data"] for _, k, e in rest if k == "output"), "".join(e["data"] for s, k, e in own if k == "output" and s > half))
     same(w.stream_events(call, after=1).status, 400, "no event has this number")
+    for bad in ("-1", "x", "", "1.5", "99999999999999999999"):
+        same(w.stream_events(call, after=bad).status, 400, bad)
+        need(w.get(f"/v1/calls/{call}/events?after={bad}").status == 400, bad)
+    # who was away for long: the number of the end is larger than any before, also after a restart
+    same([(k, s > last) for s, k, _ in w.stream_events(call, after=last)], [("end", False)], "the end again")
+    w.term()
+    w.start()
+    for after in (None, half, last):
+        events = list(w.stream_events(call, after=after))
+        same([(k, s > (after or 0), e["result"]["exitCode"]) for s, k, e in events], [("end", True, 7)], f"after {after}")
+
+
+@test("a stream of a call that starts no command has its answer in its end; a refusal has its own status")
+def _(w):
+    w.start().token()
+    head = [("Content-Type", "application/json"), ("Accept", "text/event-stream"), *w.auth()]
+    go = lambda tool, arguments: client.Stream(Conn(w.port), request("POST", "/v1/call", head, json.dumps({"tool": tool, "arguments": arguments}).encode()))
+    (seq, kind, e), = go("write", {"path": "f", "content": "x\n"})
+    same((kind, e["result"]["created"], e["seq"]), ("end", True, seq))
+    (_, kind, again), = w.stream_events(e["call"])
+    same((kind, again["result"]), ("end", e["result"]))
+    for status, tool, arguments in ((404, "read", {"path": "none"}), (404, "nothing", {}), (400, "exec", {})):
+        s = go(tool, arguments)
+        same((s.status, dict(s.headers)["Content-Type"]), (status, "application/json"), tool)
 
 
 @test("a background command's stream can be followed and ends with its true status")
@@ -556,9 +580,10 @@ def _(w):
     got = {}
     n = 72000000
     s = w.stream_call(f"head -c {n} /dev/zero | tr '\\0' x; echo; echo last >&2; exit 4", conn=Conn(w.port, 60))
-    kept = 0
+    kept, last = 0, -1
     for seq, kind, e in s:
-        got[kind] = e
+        need(seq > last, f"{kind}: {seq} after {last}")
+        got[kind], last = e, seq
         if kind == "output":
             kept += len(e["data"])
     same(kept + got["dropped"]["bytes"], n + 1 + 5, "kept and dropped")
