@@ -48,6 +48,8 @@ void ask_free(struct ask *a)
     b->n_asks--;
     if (a->session)
         a->session->users--;
+    if (a->rate)
+        a->rate->waiting--;
     pass_free(a->pass);
     json_decref(a->params);
     free(a->argv);

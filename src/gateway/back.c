@@ -115,17 +115,15 @@ static void op_login(struct ask *a)
 static void op_logout(struct ask *a, const struct identity *who)
 {
     struct back *b = a->back;
-    char text[96] = "";
+    char text[96];
 
     (void)who;
+    (void)snprintf(text, sizeof(text), "{\"cookie\":\"%s\"}", a->cookie);
     for (size_t i = 0; i < LIMIT_COOKIES; i++)
         if (a->cookie[0] && strcmp(b->cookies[i].digest, a->cookie) == 0)
             b->cookies[i] = (struct cookie){0};
-    if (a->cookie[0])
-        (void)snprintf(text, sizeof(text), "{\"cookie\":\"%s\"}", a->cookie);
     ask_answer(a, 200, json_object());
-    if (text[0]) /* its streams end, too; this one was answered before */
-        link_send(&b->link, LINK_REVOKE, 0, text, strlen(text));
+    link_send(&b->link, LINK_REVOKE, 0, text, strlen(text)); /* its streams end, too */
 }
 
 /* ---- who asks ---- */
@@ -152,30 +150,34 @@ static bool count_wrong(struct back *b, json_t *ask)
     return ++p->wrong > LIMIT_WRONG_TOKENS;
 }
 
-/* True: this token has asked as often in this second as it may. */
-static bool count_rate(struct back *b, const char *token)
+/* True: this token has asked as often in this second as it may, or waits for as many answers. */
+static bool count_rate(struct ask *a, const char *token)
 {
+    struct back *b = a->back;
     uint64_t second = loop_now(b->loop) / 1000000;
-    struct rate *free_one = &b->rates[0];
+    struct rate *free_one = NULL;
 
-    for (size_t i = 0; i < LIMIT_TOKENS; i++) {
+    for (size_t i = 0; i < LIMIT_RATES; i++) {
         struct rate *r = &b->rates[i];
 
         if (strcmp(r->token, token) == 0) {
-            if (r->second != second) {
-                r->second = second;
-                r->n = 0;
-            }
-            return ++r->n > LIMIT_TOKEN_RATE;
-        }
-        if (!r->token[0] || r->second + 1 < second) {
             free_one = r;
-            if (!r->token[0])
-                break;
+            break;
         }
+        if (!r->waiting && (!free_one || r->second < free_one->second))
+            free_one = r;
     }
-    *free_one = (struct rate){.second = second, .n = 1};
+    if (!free_one)
+        return true;
+    if (strcmp(free_one->token, token) != 0 || free_one->second != second) {
+        free_one->second = second;
+        free_one->n = 0;
+    }
     (void)snprintf(free_one->token, sizeof(free_one->token), "%s", token);
+    if (++free_one->n > LIMIT_TOKEN_RATE || free_one->waiting >= LIMIT_TOKEN_ASKS)
+        return true;
+    free_one->waiting++;
+    a->rate = free_one;
     return false;
 }
 
@@ -210,6 +212,9 @@ static void on_token_gone(void *arg, const char *id)
         if (strcmp(a->token, id) == 0 && !a->is_gone)
             call_gone(a);
     }
+    for (struct job *j = NULL; (j = jobs_next(b->jobs, NULL, j));)
+        if (strcmp(j->token, id) == 0)
+            job_cancel(j, "its token was withdrawn");
 }
 
 static void refresh(struct back *b)
@@ -311,8 +316,8 @@ static void run(struct ask *a, json_t *question)
         return;
     }
     (void)snprintf(a->token, sizeof(a->token), "%s", who.token);
-    if (count_rate(a->back, who.token))
-        ask_refuse(a, 429, "too_many", "too many requests of this token in a second");
+    if (count_rate(a, who.token))
+        ask_refuse(a, 429, "too_many", "too many requests of this token at once, or in a second");
     else if (!op || !json_is_object(a->params))
         ask_refuse(a, 404, "not_found", "there is no such operation");
     else
@@ -368,10 +373,23 @@ static void on_closed(struct link *l, const char *why)
 {
     struct back *b = OF(struct back, link, l);
 
-    if (why)
+    if (why && !b->is_draining && !b->is_local) /* else it ends because it is over */
         log_error("the gateway's front: %s", why);
     b->is_closed = true;
     loop_quit(b->loop);
+}
+
+/* The front takes events again: whoever has more goes on. */
+static void on_room(struct link *l)
+{
+    struct back *b = OF(struct back, link, l);
+    struct ask *next;
+
+    for (struct ask *a = b->asks; a && !l->was_full; a = next) {
+        next = a->next;
+        if (a->is_stream && a->watch.job && !a->is_gone)
+            command_pump(a);
+    }
 }
 
 bool back_is_alone(const struct back *b)
@@ -528,14 +546,15 @@ int back_new(struct loop *l, const struct back_options *o, struct back **ret, st
 
     if (!b)
         return error_sys(err, -ENOMEM, "make the gateway");
-    *b = (struct back){.loop = l,
-                       .audit.dir = -1,
-                       .data = -1,
-                       .spool = -1,
-                       .link = {.on_frame = on_frame, .on_closed = on_closed, .io.fd = -1},
-                       .tick.on_time = on_tick,
-                       .flush.on_time = on_flush,
-                       .begun_usec = loop_now(l)};
+    *b = (struct back){
+        .loop = l,
+        .audit.dir = -1,
+        .data = -1,
+        .spool = -1,
+        .link = {.on_frame = on_frame, .on_closed = on_closed, .on_room = on_room, .io.fd = -1},
+        .tick.on_time = on_tick,
+        .flush.on_time = on_flush,
+        .begun_usec = loop_now(l)};
     r = open_parts(b, o, err);
     if (r < 0)
         return r;

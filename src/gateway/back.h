@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "guard/tokens.h"
 
 struct back;
 struct error;
@@ -17,7 +18,9 @@ struct loop;
 #define LIMIT_PEERS        1024u  /* addresses whose wrong tokens are counted */
 #define LIMIT_WRONG_TOKENS 20u    /* of one address in a minute; then they wait */
 #define LIMIT_TOKEN_RATE   20000u /* questions of one token in a second */
-#define LIMIT_SEARCHES     8u     /* at once; others wait for them */
+#define LIMIT_SEARCHES     16u    /* at once, half of them of one token; others wait for them */
+#define LIMIT_TOKEN_ASKS   1024u  /* questions of one token without an answer */
+#define LIMIT_RATES        (LIMIT_TOKENS + 2u)
 #define COOKIE_SEC         (12 * 3600)
 #define CODE_SEC           600 /* a one-use link is good so long */
 #define LIMIT_CODES        8u

@@ -36,7 +36,7 @@ struct peer {
 struct rate {
     char token[TOKEN_ID];
     uint64_t second;
-    unsigned n;
+    unsigned n, waiting; /* questions in that second; without an answer yet */
 };
 
 enum counted { COUNT_DONE, COUNT_DENIED, COUNT_FAILED, COUNT_KINDS };
@@ -57,11 +57,11 @@ struct back {
     struct cookie cookies[LIMIT_COOKIES];
     struct code codes[LIMIT_CODES];
     struct peer peers[LIMIT_PEERS];
-    struct rate rates[LIMIT_TOKENS];
+    struct rate rates[LIMIT_RATES];
     struct loop_timer tick, flush;
     uint64_t counts[32][COUNT_KINDS]; /* by place in the table of tools */
     uint64_t wrong_tokens, seconds_usec, begun_usec;
-    bool is_draining, metrics_are_open;
+    bool is_draining, metrics_are_open, is_local;
     void (*on_drained)(void *arg);
     void *drain_arg;
 };
@@ -73,13 +73,15 @@ struct ask {
     uint32_t id;
     bool is_gone; /* nobody waits for the answer */
     char token[TOKEN_ID];
-    char cookie[65]; /* the digest of the cookie it came with, or "" */
+    struct rate *rate; /* where it is counted, or NULL */
+    char cookie[65];   /* the digest of the cookie it came with, or "" */
     json_t *params;
     /* a call */
     const struct tool *tool;
     json_t *arguments;
     struct pass *pass;
     char call[CALL_ID];
+    bool is_ended;          /* the call is; its stream may go on */
     bool is_keyed, is_twin; /* twin: the answer of another one's call is this one's too */
     struct session *session;
     struct box_wait wait;

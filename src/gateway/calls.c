@@ -17,6 +17,7 @@
 #include "gateway/back_internal.h"
 #include "policy/words.h"
 
+#define SMALL_WRITE (1u << 20)  /* bytes that are written at once */
 #define KEPT_RESULT (64u << 10) /* of a call without a key */
 
 static const char *text_of(json_t *object, const char *name)
@@ -37,19 +38,26 @@ static void count(struct ask *a, enum call_state state)
         a->back->counts[i][k]++;
 }
 
+/* What was only looked at has its one record, in the audit. */
+static bool is_quiet(const struct ask *a)
+{
+    return a->tool->read_only && !a->is_keyed;
+}
+
 static void remember(struct ask *a, enum call_state state, unsigned status, const char *text,
                      json_t *receipt)
 {
     size_t len = strlen(text), most = a->is_keyed ? LIMIT_RESULT : KEPT_RESULT;
-    bool quiet = a->tool->read_only && !a->is_keyed;
     struct error err;
     char *inside = NULL;
 
-    if (store_end(a->back->store, a->call, state, (int)status, quiet || len > most ? NULL : text,
-                  quiet || len > most ? 0 : len, now_ms(), &err) < 0)
+    if (is_quiet(a))
+        return;
+    if (store_end(a->back->store, a->call, state, (int)status, len > most ? NULL : text,
+                  len > most ? 0 : len, now_ms(), &err) < 0)
         log_warn("%s", err.msg);
     store_soon(a->back);
-    if (quiet || state == CALL_DENIED) /* what was only looked at has its one record */
+    if (state == CALL_DENIED)
         return;
     inside = json_inside(receipt);
     const struct guard_ended e = {.event = "call.end",
@@ -112,6 +120,7 @@ static void call_end(struct ask *a, enum call_state state, unsigned status, json
 
     if (!text)
         abort();
+    a->is_ended = true;
     count(a, state);
     remember(a, state, status, text, receipt);
     answer_twins(a->back, a->call, status, text);
@@ -215,9 +224,19 @@ static void answer_found(struct ask *a, const struct store_call *c)
     } else if (c->state != CALL_RUNNING && j && j->answer) { /* too large to be kept for long */
         call_answer(a, j->answer_status, j->answer);
     } else {
-        ask_answer(a, c->state == CALL_RUNNING ? 202 : 410,
+        /* Running, but not here: of another program of this user; or its end could not be kept. */
+        ask_answer(a, c->state == CALL_RUNNING ? 409 : 410,
                    json_pack("{s:s,s:s}", "call", c->id, "state", call_state_name(c->state)));
     }
+}
+
+/* The question that this call belongs to, while it is at work here. */
+static struct ask *find_owner(struct back *b, const char *call)
+{
+    for (struct ask *a = b->asks; a; a = a->next)
+        if (a->pass && !a->is_twin && !a->is_ended && strcmp(a->call, call) == 0)
+            return a;
+    return NULL;
 }
 
 /* True: this call was made before, and is answered from what is known of it. */
@@ -233,7 +252,7 @@ static bool answer_again(struct ask *a, const char *key, const char *request)
                    "this id was used for another call: a new call needs a new one");
         return true;
     }
-    if (found.call.state == CALL_RUNNING) {
+    if (found.call.state == CALL_RUNNING && find_owner(a->back, found.call.id)) {
         struct job *j = jobs_find(a->back->jobs, NULL, found.call.id);
 
         (void)snprintf(a->call, sizeof(a->call), "%s", found.call.id);
@@ -314,11 +333,26 @@ static int begin(struct ask *a, const struct denial *d, const char *key, const c
     (void)snprintf(c.id, sizeof(c.id), "%s", a->call);
     (void)snprintf(c.request, sizeof(c.request), "%s", request);
     store_soon(a->back);
-    r = store_begin(a->back->store, &c, NULL, err);
+    r = is_quiet(a) ? 0 : store_begin(a->back->store, &c, NULL, err);
     if (r >= 0 && a->pass)
         r = store_session(a->back->store, a->pass->session, a->pass->agent, a->token, c.begun_ms,
                           err);
     return r;
+}
+
+/* It was admitted, but cannot be kept: so much is recorded. */
+static void record_failed(struct ask *a)
+{
+    const struct guard_ended e = {.event = "call.end",
+                                  .call = a->call,
+                                  .token = a->token,
+                                  .session = a->pass ? a->pass->session : "",
+                                  .tool = a->tool->name,
+                                  .state = "failed",
+                                  .status = 503};
+    struct error none;
+
+    (void)guard_record_end(a->back->guard, &e, &none);
 }
 
 static void run_files(struct ask *a)
@@ -356,11 +390,14 @@ static void run_search(struct ask *a)
     search_run(a);
 }
 
-static bool is_search(const struct ask *a)
+static bool takes_time(const struct ask *a)
 {
     const char *name = a->tool->name;
 
-    return strcmp(name, "find") == 0 || strcmp(name, "grep") == 0 ||
+    /* How long an edit or a patch takes, the file says, and that is not known yet. */
+    return strcmp(name, "find") == 0 || strcmp(name, "grep") == 0 || strcmp(name, "edit") == 0 ||
+           strcmp(name, "apply_patch") == 0 ||
+           json_string_length(json_object_get(a->arguments, "content")) > SMALL_WRITE ||
            (strcmp(name, "ls") == 0 && json_is_true(json_object_get(a->arguments, "recursive")));
 }
 
@@ -375,7 +412,7 @@ static void run_tool(struct ask *a)
     a->session->users++;
     switch (a->tool->kind) {
     case TOOL_FILES:
-        if (is_search(a))
+        if (takes_time(a))
             run_search(a);
         else
             run_files(a);
@@ -456,8 +493,10 @@ void op_call(struct ask *a, const struct identity *who)
         return;
     }
     r = admit(a, who, key, request, &denial, &err);
-    if (r >= 0 && begin(a, &denial, key, request, &err) < 0)
+    if (r >= 0 && begin(a, &denial, key, request, &err) < 0) {
+        record_failed(a);
         r = -1;
+    }
     if (r < 0 && err.code == ERR_SYS) /* not recorded: ours, not the caller's fault */
         ask_refuse(a, 503, "unavailable", err.msg);
     else if (r < 0)
@@ -466,6 +505,25 @@ void op_call(struct ask *a, const struct identity *who)
         call_deny(a, &denial);
     else
         run_tool(a);
+}
+
+/* ---- leaving ---- */
+
+static bool has_twin(const struct ask *a)
+{
+    for (const struct ask *b = a->back->asks; b; b = b->next)
+        if (b->is_twin && !b->is_gone && strcmp(b->call, a->call) == 0)
+            return true;
+    return false;
+}
+
+/* Whatever it waits for that is not a command of its own. */
+static void stop_waiting(struct ask *a)
+{
+    box_wait_stop(&a->wait);
+    search_stop(a);
+    loop_stop_timer(&a->poll);
+    job_unwatch(&a->watch);
 }
 
 /* ---- looking at a call ---- */
@@ -488,7 +546,11 @@ void op_look(struct ask *a, const struct identity *who)
 {
     auto_found found = {0};
 
-    if (find_call(a, who, &found))
+    if (!find_call(a, who, &found))
+        return;
+    if (found.call.state == CALL_RUNNING)
+        ask_answer(a, 202, json_pack("{s:s,s:s}", "call", found.call.id, "state", "running"));
+    else
         answer_found(a, &found.call);
 }
 
@@ -515,7 +577,10 @@ void op_events(struct ask *a, const struct identity *who)
 void op_cancel(struct ask *a, const struct identity *who)
 {
     auto_found found = {0};
+    struct ask *owner;
+    struct error err;
     struct job *j;
+    bool runs;
 
     if (!find_call(a, who, &found))
         return;
@@ -524,10 +589,16 @@ void op_cancel(struct ask *a, const struct identity *who)
         return;
     }
     j = jobs_find(a->back->jobs, NULL, found.call.id);
-    if (j && !j->is_over)
+    owner = find_owner(a->back, found.call.id);
+    runs = j ? !j->is_over : owner != NULL;
+    if (j)
         job_cancel(j, "it was cancelled");
-    ask_answer(a, 200,
-               json_pack("{s:s,s:b}", "call", found.call.id, "cancelled", j && !j->is_over));
+    else if (owner) {
+        stop_waiting(owner);
+        (void)error_set(&err, ERR_TIMEOUT, "it was cancelled before it was done");
+        call_fail(owner, &err);
+    }
+    ask_answer(a, 200, json_pack("{s:s,s:b}", "call", found.call.id, "cancelled", runs));
 }
 
 /* ---- the client's side ---- */
@@ -536,13 +607,14 @@ void call_gone(struct ask *a)
 {
     struct error err;
 
-    if (a->owns_job && a->watch.job) { /* its end is recorded all the same */
+    if (a->pass && !a->is_ended && has_twin(a)) { /* another client waits for the same answer */
+        a->is_gone = true;
+    } else if (a->owns_job && a->watch.job) { /* its end is recorded all the same */
         a->is_gone = true;
         job_cancel(a->watch.job, "its client went away");
-    } else if (a->pass && (a->wait.back || a->search.pid || a->waits_to_search)) {
+    } else if (a->pass && !a->is_ended) {
         a->is_gone = true;
-        box_wait_stop(&a->wait);
-        search_stop(a);
+        stop_waiting(a);
         (void)error_set(&err, ERR_TIMEOUT, "its client went away before it was done");
         call_fail(a, &err);
     } else {

@@ -12,6 +12,7 @@
 
 #define LIMIT_TRIES 3u
 #define LOG_BYTES   (64u << 10) /* of a log at once, if no limit is asked for */
+#define LOG_PIECES  8192u       /* however small they are */
 
 static const char *text_of(json_t *object, const char *name)
 {
@@ -38,12 +39,15 @@ void command_pump(struct ask *a)
     struct job *j = a->watch.job;
     autofree char *data = malloc(LIMIT_SPOOL_PIECE);
     struct spool_piece p;
+    int r = 0;
 
-    while (data && a->on_the_way < LIMIT_LINK_WINDOW &&
-           spool_get(&j->spool, a->place, &p, data) > 0) {
+    while (data && a->on_the_way < LIMIT_LINK_WINDOW && !link_is_full(&a->back->link) &&
+           (r = spool_get(&j->spool, a->place, &p, data)) > 0) {
         send_event(a, job_event(&p, data));
         a->place = p.next;
     }
+    if (r < 0) /* it was told a place where nothing begins */
+        a->place = j->spool.end;
     if (!j->is_over || a->place < j->spool.end)
         return;
     if (j->spool.dropped && !a->told_drop) {
@@ -114,7 +118,7 @@ static void tail_tell(struct job *j, json_t *receipt)
     (void)json_object_set_new(body, "call", json_string(j->id));
     (void)json_object_set_new(body, "tool", json_string("exec"));
     (void)json_object_set_new(body, "session", json_string(j->session));
-    (void)json_object_set_new(body, "result", job_result(j));
+    (void)json_object_set_new(body, "result", job_result(j, true));
     (void)json_object_set_new(body, "receipt", shown);
     text = json_dumps(body, DUMP);
     if (!text)
@@ -166,7 +170,7 @@ static void watch_tail(const struct ask *a, struct job *j)
 static void finish(struct ask *a, struct job *j)
 {
     struct error err;
-    json_t *result = a->tool->kind == TOOL_WEB ? web_result(a, j, &err) : job_result(j);
+    json_t *result = a->tool->kind == TOOL_WEB ? web_result(a, j, &err) : job_result(j, true);
 
     if (!result)
         call_fail(a, &err);
@@ -191,7 +195,7 @@ static void began(struct ask *a, struct job *j)
 {
     if (j->background) {
         watch_tail(a, j);
-        call_done(a, job_result(j), NULL);
+        call_done(a, job_result(j, true), NULL);
         return;
     }
     a->owns_job = true;
@@ -225,6 +229,7 @@ static void on_box(struct box_wait *w, struct job_box *box, const struct error *
     if (a->tool->kind == TOOL_WEB) {
         r = web_words(a, &web, &err);
         q.argv = web;
+        q.head = LIMIT_WEB_BYTES + 1;
         q.arguments = json_object_get(a->params, "run");
     }
     if (r >= 0)
@@ -259,10 +264,8 @@ void command_run(struct ask *a)
 
 static json_t *process_line(const struct job *j)
 {
-    json_t *r = job_result(j);
+    json_t *r = job_result(j, false);
 
-    (void)json_object_del(r, "stdout");
-    (void)json_object_del(r, "stderr");
     (void)json_object_set_new(r, "process", json_string(j->id));
     (void)json_object_set_new(r, "command",
                               tool_text(j->line ? j->line : "", strlen(j->line ? j->line : "")));
@@ -291,7 +294,9 @@ static void process_log(struct ask *a, struct job *j)
     int n = 0;
 
     buf_init(&text, LIMIT_FILES_WRITE);
-    while (data && text.len < most && (n = spool_get(&j->spool, at, &p, data)) > 0) {
+    for (unsigned pieces = 0; data && text.len < most && pieces < LOG_PIECES &&
+                              (n = spool_get(&j->spool, at, &p, data)) > 0;
+         pieces++) {
         buf_append(&text, data, p.len);
         at = p.next;
     }

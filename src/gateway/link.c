@@ -39,7 +39,7 @@ static void flush(struct link *l)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN) {
-            if (loop_change(&l->io, EPOLLIN | EPOLLOUT) < 0)
+            if (loop_change(&l->io, (l->was_full ? 0 : EPOLLIN) | EPOLLOUT) < 0)
                 give_up(l, "it cannot be waited for");
             return;
         }
@@ -54,8 +54,10 @@ static void flush(struct link *l)
         buf_done(&l->out);
     else
         buf_clear(&l->out);
-    (void)loop_change(&l->io, EPOLLIN);
+    (void)loop_change(&l->io, l->was_full ? 0 : EPOLLIN);
 }
+
+static void reopen(struct link *l);
 
 /* What was queued in this round goes in one write; or it is over. */
 static void on_turn(struct loop_task *t)
@@ -64,6 +66,7 @@ static void on_turn(struct loop_task *t)
 
     if (!l->why)
         flush(l);
+    reopen(l);
     if (!l->why)
         return;
     loop_forget(&l->closing);
@@ -116,8 +119,14 @@ void link_send(struct link *l, enum link_kind kind, uint32_t id, const void *dat
 
 void link_answer(struct link *l, uint32_t id, unsigned status, const void *body, size_t len)
 {
+    static const char too_large[] = "{\"error\":{\"code\":\"too_large\",\"message\":\"the answer "
+                                    "is too large: ask for less\"}}";
     uint16_t s = (uint16_t)status;
 
+    if (len > LIMIT_LINK_FRAME - sizeof(s)) {
+        link_answer(l, id, 413, too_large, sizeof(too_large) - 1);
+        return;
+    }
     queue(l, LINK_ANSWER, id, &s, sizeof(s), body ? body : "", len);
 }
 
@@ -166,12 +175,24 @@ static size_t take_frame(struct link *l, char *data, size_t len)
     return HEAD + size;
 }
 
+bool link_is_full(struct link *l)
+{
+    if (!l->why && l->out.len - l->sent > LIMIT_LINK_SOFT)
+        flush(l);
+    if (!l->why && l->out.len - l->sent > LIMIT_LINK_SOFT && !l->was_full) {
+        l->was_full = true;
+        (void)loop_change(&l->io, EPOLLOUT);
+    }
+    return l->was_full;
+}
+
 /* All whole frames at `data`, which has one byte more than it says; how many bytes they had. */
 static size_t take_frames(struct link *l, char *data, size_t len)
 {
     size_t at = 0, n;
 
-    while (!l->why && (n = take_frame(l, data + at, len - at)) > 0)
+    while (!l->why && !(l->on_room && link_is_full(l)) &&
+           (n = take_frame(l, data + at, len - at)) > 0)
         at += n;
     return at;
 }
@@ -184,6 +205,19 @@ static void keep_rest(struct link *l, size_t used)
     l->in.len -= used;
     if (l->in.len == 0 && l->in.cap > KEEP_ROOM)
         buf_done(&l->in);
+}
+
+/* The other side has taken most of what waited: what has come meanwhile is taken, too. */
+static void reopen(struct link *l)
+{
+    if (l->why || !l->was_full || l->out.len - l->sent > LIMIT_LINK_SOFT / 2)
+        return;
+    l->was_full = false;
+    (void)loop_change(&l->io, EPOLLIN | (l->sent < l->out.len ? EPOLLOUT : 0));
+    if (l->in.len)
+        keep_rest(l, take_frames(l, l->in.data, l->in.len));
+    if (!l->why && !l->was_full && l->on_room)
+        l->on_room(l);
 }
 
 /* True: there may be more. */
@@ -210,7 +244,7 @@ static bool read_once(struct link *l)
         else if (!whole)
             keep_rest(l, take_frames(l, l->in.data, l->in.len));
     }
-    return !l->why && (size_t)n == READ;
+    return !l->why && !l->was_full && (size_t)n == READ;
 }
 
 static void on_ready(struct loop_io *io, uint32_t events)
@@ -221,7 +255,8 @@ static void on_ready(struct loop_io *io, uint32_t events)
         return;
     if (events & EPOLLOUT)
         flush(l);
-    for (unsigned i = 0; !l->why && i < PER_TURN; i++)
+    reopen(l);
+    for (unsigned i = 0; !l->why && !l->was_full && i < PER_TURN; i++)
         if (!read_once(l))
             return;
 }

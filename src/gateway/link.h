@@ -21,11 +21,14 @@
 #include "base/buf.h"
 #include "loop/loop.h"
 
-#define LIMIT_LINK_FRAME  (48u << 20)  /* a file of 16 MiB as JSON with every byte escaped twice */
-#define LIMIT_LINK_OUT    (128u << 20) /* frames that wait for the other side */
-#define LIMIT_LINK_ASKS   8192u        /* questions without an answer */
-#define LIMIT_LINK_WINDOW (256u << 10) /* bytes of events of one question that are not taken yet \
-                                        */
+#define LIMIT_LINK_FRAME (48u << 20) /* a file of 16 MiB as JSON with every byte escaped twice */
+#define LIMIT_LINK_OUT \
+    (768u << 20) /* frames that wait for the other side: the bodies of all clients fit */
+#define LIMIT_LINK_SOFT (8u << 20) /* while more than this waits, the back takes no frame */
+#define LIMIT_LINK_ASKS 8192u      /* questions without an answer */
+#define LIMIT_LINK_WINDOW                                                 \
+    (64u << 10) /* bytes of events of one question that are not taken yet \
+                 */
 
 enum link_kind {
     /* front → back */
@@ -49,8 +52,12 @@ struct link {
     /* The other side is gone, or broke the rules (then `why` says how). Once; not after
      * link_close(). */
     void (*on_closed)(struct link *l, const char *why);
+    /* There is room again after link_is_full(). NULL on the side that always takes: only one of the
+     * two may wait for the other. */
+    void (*on_room)(struct link *l);
     struct buf in, out;
-    size_t sent; /* of out */
+    size_t sent;   /* of out */
+    bool was_full; /* frames are not taken, and somebody may wait for room */
     const char *why;
 };
 
@@ -59,5 +66,8 @@ int link_open(struct link *l, struct loop *loop, int fd);
 void link_close(struct link *l);
 /* Queued and sent; a line that is broken or full ends in on_closed(), from the loop. */
 void link_send(struct link *l, enum link_kind kind, uint32_t id, const void *data, size_t len);
-/* The same with a status before the payload. */
+/* More than LIMIT_LINK_SOFT waits: who can wait, waits for on_room(). */
+bool link_is_full(struct link *l);
+/* The same with a status before the payload. A body that is too large for a frame is answered with
+ * 413 instead. */
 void link_answer(struct link *l, uint32_t id, unsigned status, const void *body, size_t len);

@@ -3,10 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "gateway/back_internal.h"
 #include "sandbox/scope.h"
 #include "version.h"
+
+#define READY_BYTES (1u << 20)
 
 static const char *text_of(json_t *object, const char *name)
 {
@@ -83,29 +86,47 @@ void op_sessions(struct ask *a, const struct identity *who)
         ask_answer(a, 200, json_pack("{s:o}", "sessions", visible(list, who, limit_of(a))));
 }
 
+/* Boxes whose label says that they are this session's alone. */
+static int count_boxes(const char *key)
+{
+    struct box_record **list = NULL;
+    struct error none;
+    int n = 0;
+
+    if (sandbox_list(&list, &none) < 0)
+        return 0;
+    for (size_t i = 0; list && list[i]; i++) {
+        const char *of = scope_label(list[i], LABEL_SESSION);
+
+        n += of && strcmp(of, key) == 0;
+    }
+    sandbox_list_free(list);
+    return n;
+}
+
 void op_session_end(struct ask *a, const struct identity *who)
 {
-    const char *key = text_of(a->params, "session");
-    struct session *s;
+    char agent[NAMES_AGENT], key[NAMES_SESSION];
+    struct guard_agent *settings;
     struct error err;
-    int n = 0, r = 0;
+    int n, r = guard_names(who, NULL, text_of(a->params, "session"), agent, key, &err);
 
-    if (!key || !guard_may(who, RIGHT_RUN, key)) {
+    if (r < 0 || !guard_may(who, RIGHT_RUN, key)) {
         ask_refuse(a, 404, "not_found", "there is no such session");
         return;
     }
+    n = count_boxes(key);
     for (struct job *j = NULL; (j = jobs_next(a->back->jobs, key, j));)
         job_cancel(j, "its session was ended");
-    s = session_find(a->back->sessions, key);
+    r = guard_settings(a->back->guard, agent, &settings, &err);
     /* A box that other sessions work in stays. */
-    if (s && s->settings->policy.scope == SCOPE_SESSION) {
-        n = (s->boxes[0].box != NULL) + (s->boxes[1].box != NULL);
-        r = session_end(s);
+    if (r >= 0 && settings->policy.scope == SCOPE_SESSION) {
+        r = sessions_end(a->back->sessions, agent, key);
+        if (r < 0)
+            r = error_sys(&err, r, "end the session");
     }
     if (r >= 0)
         r = store_session_remove(a->back->store, key, &err);
-    else
-        (void)error_sys(&err, r, "end the session");
     if (r < 0 && r != -ERR_NOT_FOUND)
         ask_fail(a, &err);
     else
@@ -199,6 +220,7 @@ void op_ready(struct ask *a, const struct identity *who)
 {
     const char *fallback = config_fallback(guard_config(a->back->guard)->config);
     json_t *reasons = json_array();
+    struct statvfs v;
     struct error err;
     bool ready;
 
@@ -207,6 +229,9 @@ void op_ready(struct ask *a, const struct identity *who)
         (void)json_array_append_new(reasons, json_string("the gateway is about to end"));
     if (store_flush(a->back->store, &err) < 0)
         (void)json_array_append_new(reasons, tool_text(err.msg, strlen(err.msg)));
+    if (fstatvfs(a->back->audit.dir, &v) == 0 && (uint64_t)v.f_bavail * v.f_frsize < READY_BYTES)
+        (void)json_array_append_new(
+            reasons, json_string("the disk of the record is full: no call can be recorded"));
     ready = json_array_size(reasons) == 0;
     if (fallback) /* it works, with what it had */
         (void)json_array_append_new(reasons, tool_text(fallback, strlen(fallback)));

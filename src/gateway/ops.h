@@ -22,17 +22,15 @@
  *             answer as of `call`. LINK_CANCEL ends only this stream.
  * look        {"call"}                     → its answer, or {"call", "state": "running"}
  * cancel      {"call"}                     → {"call", "cancelled": bool}
- * calls       {"session"?, "agent"?, "tool"?, "state"?, "since"?, "until"?, "limit"?} → {"calls": [...]}
- * sessions    {"agent"?, "limit"?}         → {"sessions": [...]}
- * session.end {"session"}                  ends its commands and removes its boxes → {"session", "boxes": n}
- * boxes       {}                           → {"boxes": [...]}
- * audit       {"session"?, "agent"?, "event"?, "call"?, "tool"?, "since"?, "until"?, "limit"?}
- *             → {"records": [...], "more": bool}
- * me          {}                           → {"token", "agent", "sessions": [...], "rights": [...], "session"}
- * ready       {}                           → {"ready": bool, "reasons": [...], "version"}; 503 if not
- * metrics     {}                           → {"metrics": [{"name","type","help","samples":[{"labels":{},"value":n}]}]}
- * login       {"code"}                     no token needed → {"cookie": "...", "expires": seconds}
- * logout      {}                           → {}
+ * calls       {"session"?, "agent"?, "tool"?, "state"?, "since"?, "until"?, "limit"?} → {"calls":
+ * [...]} sessions    {"agent"?, "limit"?}         → {"sessions": [...]} session.end {"session"}
+ * ends its commands and removes its boxes → {"session", "boxes": n} boxes       {} → {"boxes":
+ * [...]} audit       {"session"?, "agent"?, "event"?, "call"?, "tool"?, "since"?, "until"?,
+ * "limit"?} → {"records": [...], "more": bool} me          {}                           → {"token",
+ * "agent", "sessions": [...], "rights": [...], "session"} ready       {} → {"ready": bool,
+ * "reasons": [...], "version"}; 503 if not metrics     {}                           → {"metrics":
+ * [{"name","type","help","samples":[{"labels":{},"value":n}]}]} login       {"code"} no token
+ * needed → {"cookie": "...", "expires": seconds} logout      {}                           → {}
  *
  * Events, each an object; `seq` grows, and is what `after` of `events` takes:
  *     {"seq": n, "type": "started", "call": "..."}
@@ -41,7 +39,7 @@
  *     {"seq": n, "type": "dropped", "bytes": n}       output beyond what is kept
  *     {"seq": n, "type": "end", "status": s, ...}     the answer's body is in it; always the last
  *
- * LINK_FACTS is {"version", "instance": {"mcp_key": 64 hex digits}, "hosts": [...], "origins": [...],
- * "metrics_open": bool, "tls": {"certificate", "key"}?}: the names that a Host field may have (with or
- * without a port), the origins beside our own, whether /metrics is open to loopback.
+ * LINK_FACTS is {"version", "instance": {"mcp_key": 64 hex digits}, "hosts": [...], "origins":
+ * [...], "metrics_open": bool, "tls": {"certificate", "key"}?}: the names that a Host field may
+ * have (with or without a port), the origins beside our own, whether /metrics is open to loopback.
  */

@@ -71,13 +71,23 @@ static void on_searched(struct worker *w)
         ask_fail(a, &err);
 }
 
+/* Half of them are at work for this token: the rest is for others. */
+static bool has_share(const struct ask *a)
+{
+    unsigned n = 0;
+
+    for (const struct ask *b = a->back->asks; b; b = b->next)
+        n += b->search.pid && strcmp(b->token, a->token) == 0;
+    return n >= LIMIT_SEARCHES / 2;
+}
+
 void search_run(struct ask *a)
 {
     struct back *b = a->back;
     struct error err;
     int r;
 
-    a->waits_to_search = b->n_searches >= LIMIT_SEARCHES;
+    a->waits_to_search = b->n_searches >= LIMIT_SEARCHES || has_share(a);
     if (a->waits_to_search)
         return;
     a->search.on_end = on_searched;
@@ -99,7 +109,7 @@ static void search_next(struct back *b)
     struct ask *oldest = NULL;
 
     for (struct ask *a = b->asks; a; a = a->next)
-        if (a->waits_to_search)
+        if (a->waits_to_search && !has_share(a))
             oldest = a;
     if (oldest)
         search_run(oldest);

@@ -13,6 +13,7 @@
 #include "guard/guard.h"
 #include "sandbox/scope.h"
 
+#define LIMIT_SWEEPERS      2u
 #define LIMIT_SAID          (64u << 10)
 #define SWEEP_MS            60000 /* younger ones may be those of a call that runs */
 #define OF(type, member, p) ((type *)((char *)(p)-offsetof(type, member)))
@@ -22,7 +23,7 @@ struct sessions {
     struct session *list; /* most recently used first */
     size_t n;
     struct session_box *queue; /* boxes to be made, first come first */
-    size_t makers;
+    size_t makers, sweepers;
     uint64_t made;
 };
 
@@ -91,6 +92,17 @@ static int read_made(const struct buf *said, struct box_record **ret, struct err
     return r;
 }
 
+static void queue(struct session_box *b)
+{
+    struct session_box **last = &b->session->all->queue;
+
+    while (*last)
+        last = &(*last)->queue;
+    b->queue = NULL;
+    b->is_queued = true;
+    *last = b;
+}
+
 static void on_made(struct worker *w)
 {
     struct session_box *b = OF(struct session_box, maker, w);
@@ -100,6 +112,11 @@ static void on_made(struct worker *w)
     int r = read_made(&w->said, &record, &err);
 
     all->makers--;
+    if (b->made_for != b->session->settings->from->generation && b->waiting) {
+        queue(b); /* the configuration is another one by now */
+        make_next(all);
+        return;
+    }
     if (r >= 0) {
         job_box_drop(b->box);
         b->box = job_box_new(TAKE_PTR(record));
@@ -114,6 +131,7 @@ static int start_maker(struct session_box *b, struct error *err)
     int r;
 
     b->maker.on_end = on_made;
+    b->made_for = b->session->settings->from->generation;
     r = worker_start(&b->maker, b->session->all->loop, LIMIT_SAID, -1, work_make, b);
     if (r < 0)
         return error_sys(err, r, "start a process that makes the box");
@@ -136,7 +154,7 @@ static void make_next(struct sessions *all)
 
 void session_box(struct session *s, bool network, struct box_wait *w)
 {
-    struct session_box *b = &s->boxes[network], **last = &s->all->queue;
+    struct session_box *b = &s->boxes[network];
 
     if (b->box) {
         w->on_box(w, b->box, NULL);
@@ -149,11 +167,7 @@ void session_box(struct session *s, bool network, struct box_wait *w)
     b->waiting = w;
     if (b->is_queued || b->maker.pid)
         return;
-    while (*last)
-        last = &(*last)->queue;
-    b->queue = NULL;
-    b->is_queued = true;
-    *last = b;
+    queue(b);
     make_next(s->all);
 }
 
@@ -175,6 +189,14 @@ static bool is_busy(const struct session *s)
     return false;
 }
 
+static void stop_sweeper(struct session *s)
+{
+    loop_stop_timer(&s->sweep);
+    if (s->sweeper.pid && !s->is_ending)
+        s->all->sweepers--;
+    worker_stop(&s->sweeper);
+}
+
 static void session_free(struct session *s)
 {
     if (!s)
@@ -189,7 +211,7 @@ static void session_free(struct session *s)
             s->next->back = s->back;
         s->all->n--;
     }
-    worker_stop(&s->sweeper);
+    stop_sweeper(s);
     guard_agent_drop(s->settings);
     close_fd(&s->workspace);
     free(s);
@@ -287,14 +309,26 @@ static void work_sweep(const void *arg, int out, int kept)
 
     (void)out;
     (void)arg;
-    (void)usleep((SWEEP_MS + 500) * 1000u);
     files_root_init(&root, kept, NULL);
     (void)files_sweep(&root, SWEEP_MS, NULL, &none);
 }
 
 static void on_swept(struct worker *w)
 {
-    (void)w;
+    OF(struct session, sweeper, w)->all->sweepers--;
+}
+
+static void on_sweep_time(struct loop_timer *t)
+{
+    struct session *s = OF(struct session, sweep, t);
+
+    if (s->all->sweepers >= LIMIT_SWEEPERS) {
+        (void)loop_set_timer(s->all->loop, t, SWEEP_MS * 1000ull);
+        return;
+    }
+    s->sweeper.on_end = on_swept;
+    if (worker_start(&s->sweeper, s->all->loop, 1, s->workspace, work_sweep, NULL) >= 0)
+        s->all->sweepers++;
 }
 
 static void drop_oldest(struct sessions *all)
@@ -308,6 +342,24 @@ static void drop_oldest(struct sessions *all)
         session_free(oldest);
 }
 
+static struct session *session_new(struct sessions *all, const char *agent, const char *key)
+{
+    struct session *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return NULL;
+    if (all->n >= LIMIT_SESSIONS)
+        drop_oldest(all);
+    s->all = all;
+    s->workspace = -1;
+    s->sweeper = (struct worker)WORKER_NONE;
+    for (int i = 0; i < 2; i++)
+        s->boxes[i] = (struct session_box){.session = s, .network = i, .maker = WORKER_NONE};
+    (void)snprintf(s->key, sizeof(s->key), "%s", key);
+    (void)snprintf(s->agent, sizeof(s->agent), "%s", agent);
+    return s;
+}
+
 int session_get(struct sessions *all, const struct pass *p, struct session **ret, struct error *err)
 {
     struct session *s = session_find(all, p->session);
@@ -315,19 +367,12 @@ int session_get(struct sessions *all, const struct pass *p, struct session **ret
     int r = 0;
 
     if (!s) {
-        if (all->n >= LIMIT_SESSIONS)
-            drop_oldest(all);
-        s = fresh = calloc(1, sizeof(*fresh));
+        s = fresh = session_new(all, p->agent, p->session);
         if (!s)
             return error_sys(err, -ENOMEM, "open a session");
-        s->all = all;
-        s->workspace = -1;
-        s->sweeper = (struct worker)WORKER_NONE;
-        for (int i = 0; i < 2; i++)
-            s->boxes[i] = (struct session_box){.session = s, .network = i, .maker = WORKER_NONE};
-        (void)snprintf(s->key, sizeof(s->key), "%s", p->session);
-        (void)snprintf(s->agent, sizeof(s->agent), "%s", p->agent);
     }
+    if (strcmp(s->agent, p->agent) != 0)
+        return error_set(err, ERR_DENIED, "session '%s' is one of agent '%s'", s->key, s->agent);
     if (s->settings != p->settings) {
         r = open_session(s, p, err);
         for (int i = 0; i < 2 && r >= 0; i++) /* they may have to be made anew */
@@ -335,9 +380,9 @@ int session_get(struct sessions *all, const struct pass *p, struct session **ret
     }
     if (r < 0)
         return r;
-    if (fresh) {
-        s->sweeper.on_end = on_swept;
-        (void)worker_start(&s->sweeper, all->loop, 1, s->workspace, work_sweep, NULL);
+    if (fresh) { /* once those that a killed gateway has left are old enough */
+        s->sweep.on_time = on_sweep_time;
+        (void)loop_set_timer(all->loop, &s->sweep, (SWEEP_MS + 500) * 1000ull);
     }
     to_front(s);
     *ret = s;
@@ -357,23 +402,33 @@ static void work_end(const void *arg, int out, int kept)
     const struct session *s = arg;
 
     (void)kept;
-    worker_become(out, (const char *const[]){"clawden", "sandbox", "rm", "--force", "--agent",
-                                             s->agent, "--session", s->key, NULL});
+    worker_become(out, (const char *const[]){"clawden", "sandbox", "rm", "--force", "--session",
+                                             s->key, NULL});
 }
 
 static void on_ended(struct worker *w)
 {
     struct session *s = OF(struct session, sweeper, w);
 
+    s->is_ending = false;
     if (!is_busy(s))
         session_free(s);
 }
 
-int session_end(struct session *s)
+int sessions_end(struct sessions *all, const char *agent, const char *key)
 {
-    worker_stop(&s->sweeper);
+    struct session *s = session_find(all, key);
+
+    if (!s) { /* nobody has worked in it since we started: it has boxes all the same */
+        s = session_new(all, agent, key);
+        if (!s)
+            return -ENOMEM;
+        to_front(s);
+    }
+    stop_sweeper(s);
     for (int i = 0; i < 2; i++)
         session_lost_box(s, i);
+    s->is_ending = true;
     s->sweeper.on_end = on_ended;
     return worker_start(&s->sweeper, s->all->loop, LIMIT_SAID, -1, work_end, s);
 }

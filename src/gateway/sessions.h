@@ -40,6 +40,7 @@ struct session_box {
     struct session_box *queue; /* the next to be made */
     bool is_queued;
     struct worker maker;
+    uint64_t made_for; /* the configuration, by its number */
 };
 
 struct session {
@@ -52,6 +53,8 @@ struct session {
     char path[LIMIT_PATH];       /* what the host calls it */
     struct session_box boxes[2]; /* isolated, with a network */
     struct worker sweeper;       /* removes what a killed gateway has left in the workspace */
+    struct loop_timer sweep;
+    bool is_ending;
     uint64_t used_usec;
     unsigned users; /* calls that work in it: it stays until they are done */
 };
@@ -73,4 +76,4 @@ void session_box(struct session *s, bool network, struct box_wait *w);
 /* Nobody listened there: it is looked for, or made, again. */
 void session_lost_box(struct session *s, bool network);
 /* Removes its boxes (in a process of its own); the workspace stays. -errno. */
-int session_end(struct session *s);
+int sessions_end(struct sessions *all, const char *agent, const char *key);

@@ -13,9 +13,6 @@
 
 #define FETCH_BYTES   (256u << 10)
 #define FETCH_SECONDS 30.0
-#define MARK \
-    "\n\x1e" \
-    "clawden-fetch "
 
 /* A text of curl's configuration. */
 static void put_quoted(struct buf *b, const char *text)
@@ -71,7 +68,7 @@ static void put_search(struct buf *b, json_t *args)
 
 int web_words(struct ask *a, char ***ret, struct error *err)
 {
-    static const char fetch[] = "exec curl --config -";
+    static const char fetch[] = "exec curl -q --config -";
     /* The shell of the box puts the key in: it is there alone. */
     static const char search[] =
         "[ -n \"$BRAVE_API_KEY\" ] || { echo 'BRAVE_API_KEY is not set in the box with a network: "
@@ -85,11 +82,13 @@ int web_words(struct ask *a, char ***ret, struct error *err)
     int r = argv ? 0 : error_sys(err, -ENOMEM, "run curl");
 
     buf_init(&b, 64u << 10);
-    buf_puts(&b, "silent\nshow-error\nlocation\nmax-redirs = 5\nproto = \"=http,https\"\n"
-                 "proto-redir = \"=http,https\"\nno-buffer\n"
-                 "write-out = \""
-                 "\\n\\x1e"
-                 "clawden-fetch %{http_code} %{content_type}\\t%{url_effective}\"\n");
+    buf_puts(&b, "silent\nshow-error\nlocation\ngloboff\nmax-redirs = 5\nproto = \"=http,https\"\n"
+                 "proto-redir = \"=http,https\"\nno-buffer\n");
+    /* To the other stream, where no server can write; the call's id is nobody's guess. */
+    buf_printf(&b,
+               "write-out = \"%%{stderr}\\n%s\\t%%{http_code}\\t%%{content_type}\\t"
+               "%%{url_effective}\\n\"\n",
+               a->call);
     if (r >= 0 && is_search)
         put_search(&b, a->arguments);
     else if (r >= 0)
@@ -116,8 +115,8 @@ static int failed(const struct job *j, struct error *err)
 {
     autobuf b;
 
-    buf_init(&b, 4096 + 256);
-    (void)spool_text(&j->spool, SPOOL_ERR, 2048, 2048, &b);
+    buf_init(&b, 2 * LIMIT_WEB_BYTES);
+    (void)spool_text(&j->spool, SPOOL_ERR, &b);
     while (b.len && b.data[b.len - 1] == '\n')
         b.data[--b.len] = 0;
     return error_set(err, ERR_UNSUPPORTED, "%.400s",
@@ -156,33 +155,56 @@ static json_t *search_results(const char *text, size_t len, struct error *err)
     return json_pack("{s:o}", "results", list);
 }
 
+/* The line that curl writes at its end: status, type, address. */
+struct report {
+    int status;
+    char type[256], url[2048];
+};
+
+static bool read_report(const struct ask *a, const struct job *j, struct report *ret)
+{
+    const char *line = NULL, *tab, *end;
+    autobuf text;
+
+    *ret = (struct report){0};
+    buf_init(&text, 2 * LIMIT_WEB_BYTES);
+    (void)spool_text(&j->spool, SPOOL_ERR, &text);
+    for (const char *at = text.data; at && (at = strstr(at, a->call)); at++)
+        line = at;
+    if (!line || line[sizeof(a->call) - 1] != '\t')
+        return false;
+    ret->status = (int)strtol(line + sizeof(a->call), NULL, 10);
+    tab = strchr(line + sizeof(a->call), '\t');
+    end = tab ? strchr(tab + 1, '\t') : NULL;
+    if (!end)
+        return false;
+    (void)snprintf(ret->type, sizeof(ret->type), "%.*s", (int)(end - tab - 1), tab + 1);
+    (void)snprintf(ret->url, sizeof(ret->url), "%.*s", (int)strcspn(end + 1, "\n"), end + 1);
+    return true;
+}
+
 json_t *web_result(struct ask *a, const struct job *j, struct error *err)
 {
-    size_t most = (size_t)number_or(a->arguments, "maxBytes", FETCH_BYTES), len;
+    size_t most = (size_t)number_or(a->arguments, "maxBytes", FETCH_BYTES);
+    uint64_t len = j->spool.bytes[SPOOL_OUT];
+    struct report report;
     autobuf b;
-    char type[256] = "", url[2048] = "";
-    const char *mark = NULL;
-    int status = 0;
     json_t *r;
 
-    buf_init(&b, LIMIT_SPOOL);
-    (void)spool_text(&j->spool, SPOOL_OUT, LIMIT_SPOOL, 0, &b);
-    for (const char *at = b.data;
-         at && (at = memmem(at, b.len - (size_t)(at - b.data), MARK, sizeof(MARK) - 1)); at++)
-        mark = at;
-    if (j->end != JOB_EXITED || j->status != 0 || !mark) {
+    buf_init(&b, 2 * LIMIT_WEB_BYTES);
+    (void)spool_text(&j->spool, SPOOL_OUT, &b);
+    if (j->end != JOB_EXITED || j->status != 0 || !read_report(a, j, &report)) {
         (void)failed(j, err);
         return NULL;
     }
-    len = (size_t)(mark - b.data);
-    (void)sscanf(mark + sizeof(MARK) - 1, "%d %255[^\t]\t%2047s", &status, type, url);
     if (strcmp(a->tool->name, "web_search") == 0)
-        return search_results(b.data, len, err);
+        return search_results(b.len ? b.data : "", b.len, err);
     r = json_object();
-    (void)json_object_set_new(r, "url", tool_text(url, strlen(url)));
-    (void)json_object_set_new(r, "status", json_integer(status));
-    (void)json_object_set_new(r, "contentType", tool_text(type, strlen(type)));
-    (void)json_object_set_new(r, "content", tool_text(b.data, len > most ? most : len));
+    (void)json_object_set_new(r, "url", tool_text(report.url, strlen(report.url)));
+    (void)json_object_set_new(r, "status", json_integer(report.status));
+    (void)json_object_set_new(r, "contentType", tool_text(report.type, strlen(report.type)));
+    (void)json_object_set_new(r, "content",
+                              tool_text(b.len ? b.data : "", b.len > most ? most : b.len));
     (void)json_object_set_new(r, "truncated", json_boolean(len > most));
     return r;
 }

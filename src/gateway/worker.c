@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@ static bool settle(int out, int keep)
     sigset_t none;
     int far = keep >= 0 ? fcntl(keep, F_DUPFD_CLOEXEC, 16) : -1; /* out of the others' way */
 
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* a killed gateway leaves nobody behind */
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)signal(SIGPIPE, SIG_DFL);

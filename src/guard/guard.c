@@ -139,6 +139,11 @@ static int agent_of(struct guard *g, const char *agent, struct guard_agent **ret
     return 0;
 }
 
+int guard_settings(struct guard *g, const char *agent, struct guard_agent **ret, struct error *err)
+{
+    return agent_of(g, agent, ret, err);
+}
+
 /* ---- making ---- */
 
 static int set_local(struct guard *g, const struct guard_options *o, struct error *err)
@@ -280,6 +285,7 @@ int guard_names(const struct identity *who, const char *agent, const char *sessi
 {
     char of_session[NAMES_AGENT] = "";
     const char *first = literal(who->bound->sessions ? who->bound->sessions[0] : NULL);
+    int n;
 
     if (!session && !agent)
         session = first;
@@ -297,10 +303,14 @@ int guard_names(const struct identity *who, const char *agent, const char *sessi
     if (of_session[0] && strcmp(of_session, ret_agent) != 0)
         return error_set(err, ERR_INVALID, "agent '%.80s' and session '%.80s' name two agents",
                          agent, session);
-    if (session)
-        (void)snprintf(ret_session, NAMES_SESSION, "%s", session);
+    /* Every key names its agent: two agents' sessions are never one by a name alone. */
+    if (session && of_session[0])
+        n = snprintf(ret_session, NAMES_SESSION, "%s", session);
     else
-        (void)snprintf(ret_session, NAMES_SESSION, "agent:%s:main", ret_agent);
+        n = snprintf(ret_session, NAMES_SESSION, "agent:%s:%s", ret_agent,
+                     session ? session : "main");
+    if (n >= NAMES_SESSION)
+        return error_set(err, ERR_TOO_LARGE, "session: more than %d characters", NAMES_SESSION - 1);
     return 0;
 }
 
@@ -386,13 +396,9 @@ __attribute__((format(printf, 4, 5))) static void deny(struct denial *d, const c
     d->final = true;
 }
 
-static bool decide(const struct identity *who, const struct guard_wish *w, struct pass *p,
-                   struct denial *d)
+static bool token_allows(const struct identity *who, const struct guard_wish *w,
+                         const struct pass *p, struct denial *d)
 {
-    const struct call call = {
-        .agent = p->agent, .session = p->session, .tool = w->tool, .command = w->command};
-    struct verdict *v = &p->verdict;
-
     if (!token_may(who->bound, w->right, p->agent, p->session)) {
         bool has = (who->bound->rights & w->right) == w->right;
 
@@ -402,6 +408,15 @@ static bool decide(const struct identity *who, const struct guard_wish *w, struc
              p->agent, p->session);
         return false;
     }
+    return true;
+}
+
+static bool policy_allows(const struct guard_wish *w, struct pass *p, struct denial *d)
+{
+    const struct call call = {
+        .agent = p->agent, .session = p->session, .tool = w->tool, .command = w->command};
+    struct verdict *v = &p->verdict;
+
     policy_decide(&p->settings->policy, &call, v);
     if (!v->allowed) {
         deny(d, v->rule, v->change, "%s", v->reason);
@@ -428,19 +443,23 @@ int guard_admit(struct guard *g, const struct identity *who, const struct guard_
     *denial = (struct denial){0};
     r = guard_names(who, w->agent, w->session, p->agent, p->session, err);
     if (r >= 0)
-        r = agent_of(g, p->agent, &a, err);
-    if (r >= 0)
         r = make_id(w->now_ms, p->call, err);
     if (r < 0)
         return r;
-    p->settings = guard_agent_hold(a);
     p->begun_ms = w->now_ms;
     p->may_write = who->bound->rights & RIGHT_RUN;
     (void)snprintf(p->token, sizeof(p->token), "%s", who->token);
     (void)snprintf(denial->call, sizeof(denial->call), "%s", p->call);
     (void)snprintf(denial->op, sizeof(denial->op), "%s", w->tool);
     (void)snprintf(denial->target, sizeof(denial->target), "%s", w->target ? w->target : "");
-    allowed = decide(who, w, p, denial);
+    allowed = token_allows(who, w, p, denial); /* first: others' settings are not its business */
+    if (allowed) {
+        r = agent_of(g, p->agent, &a, err);
+        if (r < 0)
+            return r;
+        p->settings = guard_agent_hold(a);
+        allowed = policy_allows(w, p, denial);
+    }
     r = record(g, p, w, allowed ? NULL : denial, err);
     if (r < 0)
         return r;

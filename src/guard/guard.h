@@ -84,6 +84,8 @@ DEFINE_AUTOPTR(guard)
 /* Reads the configuration again; if it is bad the one in force stays. */
 int guard_reload(struct guard *g, struct error *err);
 const struct guard_config *guard_config(const struct guard *g);
+/* What they come to for an agent; borrowed until the next reload. */
+int guard_settings(struct guard *g, const char *agent, struct guard_agent **ret, struct error *err);
 /* Reads the tokens again if somebody has changed them: 1 if so. Identities are void then. `gone` is
  * told of each that is no more, or has another secret now. */
 int guard_refresh(struct guard *g, void (*gone)(void *arg, const char *id), void *arg,

@@ -515,7 +515,7 @@ bool token_may(const struct token *t, unsigned right, const char *agent, const c
     if (!glob_match(t->agent, agent))
         return false;
     for (size_t i = 0; t->sessions[i]; i++)
-        if (glob_match(t->sessions[i], session))
+        if (glob_match_exact(t->sessions[i], session))
             return true;
     return false;
 }

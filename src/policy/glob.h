@@ -7,3 +7,5 @@
 #include <stdbool.h>
 
 bool glob_match(const char *pattern, const char *text);
+/* The same, but case counts: two keys that differ in it are two sessions. */
+bool glob_match_exact(const char *pattern, const char *text);

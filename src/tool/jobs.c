@@ -26,7 +26,8 @@
 
 struct jobs {
     struct loop *loop;
-    int folder;
+    struct spools spools;
+    size_t stdin_bytes;
     struct job *list; /* newest first, whether they run or not */
     size_t running, kept;
     struct loop_timer sweep;
@@ -101,6 +102,7 @@ static void job_free(struct job *j)
     }
     job_box_drop(j->box);
     spool_done(&j->spool);
+    j->all->stdin_bytes -= j->stdin_text.len;
     buf_done(&j->stdin_text);
     free(j->line);
     free(j->answer);
@@ -151,7 +153,7 @@ int jobs_new(struct loop *l, int folder, struct jobs **ret, struct error *err)
     if (!all)
         return error_sys(err, -ENOMEM, "make the table of commands");
     all->loop = l;
-    all->folder = folder;
+    all->spools.folder = folder;
     all->sweep.on_time = on_sweep;
     (void)loop_set_timer(l, &all->sweep, JOB_KEPT_USEC / 10);
     *ret = all;
@@ -319,6 +321,26 @@ static void read_the_rest(struct job *j)
 
 /* ---- what it reads ---- */
 
+static void stdin_add(struct job *j, const char *data, size_t len)
+{
+    if (j->stdin_sent) { /* what was sent makes room */
+        memmove(j->stdin_text.data, j->stdin_text.data + j->stdin_sent,
+                j->stdin_text.len - j->stdin_sent);
+        j->stdin_text.len -= j->stdin_sent;
+        j->all->stdin_bytes -= j->stdin_sent;
+        j->stdin_sent = 0;
+    }
+    buf_append(&j->stdin_text, data, len);
+    j->all->stdin_bytes += len;
+}
+
+static void stdin_forget(struct job *j)
+{
+    j->all->stdin_bytes -= j->stdin_text.len;
+    buf_clear(&j->stdin_text);
+    j->stdin_sent = 0;
+}
+
 static void close_stdin(struct job *j)
 {
     loop_remove(&j->in);
@@ -333,18 +355,15 @@ static void write_some(struct job *j)
     ssize_t n = left ? write(io->fd, j->stdin_text.data + j->stdin_sent, left) : 0;
 
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
-        buf_clear(&j->stdin_text);
-        j->stdin_sent = 0;
+        stdin_forget(j);
         if (io == &j->in)
             close_stdin(j);
         return;
     }
     j->stdin_sent += n > 0 ? (size_t)n : 0;
     left = j->stdin_text.len - j->stdin_sent;
-    if (!left) {
-        buf_clear(&j->stdin_text);
-        j->stdin_sent = 0;
-    }
+    if (!left)
+        stdin_forget(j);
     if (io == &j->pty)
         (void)loop_change(io, EPOLLIN | (left ? EPOLLOUT : 0));
     else if (!left && j->stdin_ends)
@@ -379,11 +398,12 @@ int job_write(struct job *j, const char *data, size_t len, bool ends)
 
     if (j->is_over || (!j->stdin_open && !j->pty.loop) || j->stdin_ends)
         return -EPIPE;
-    if (j->stdin_text.len + len + 1 > LIMIT_JOB_STDIN)
+    if (j->stdin_text.len + len + 1 > LIMIT_JOB_STDIN ||
+        j->all->stdin_bytes + len + 1 > LIMIT_JOBS_STDIN)
         return -ENOBUFS;
-    buf_append(&j->stdin_text, data, len);
+    stdin_add(j, data, len);
     if (ends && j->pty.loop)
-        buf_append(&j->stdin_text, &end_of_input, 1);
+        stdin_add(j, &end_of_input, 1);
     else
         j->stdin_ends = ends;
     write_some(j);
@@ -452,7 +472,7 @@ static void on_exited(struct job *j, int status)
 
 static void use_pty(struct job *j, int fd)
 {
-    if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ||
+    if (j->pty.loop || fcntl(fd, F_SETFL, O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ||
         loop_add(j->all->loop, &j->pty, fd, EPOLLIN) < 0) {
         (void)close(fd);
         return;
@@ -614,7 +634,7 @@ static int start(struct job *j, const struct job_request *q, struct error *err)
     if (!env)
         return error_sys(err, -ENOMEM, "begin a command");
     if (input)
-        buf_append(&j->stdin_text, json_string_value(input), json_string_length(input));
+        stdin_add(j, json_string_value(input), json_string_length(input));
     j->stdin_ends = input && !j->background;
     if (!pty)
         r = open_pipes(j, input || j->background, fds, err);
@@ -657,11 +677,16 @@ static struct job *job_new(struct jobs *all, const struct job_request *q)
     seconds = fmin(fmax(seconds, 0.001), LIMIT_JOB_TIMEOUT);
     j->limit_value = (uint64_t)(seconds * 1e6);
     j->background = json_is_true(json_object_get(q->arguments, "background"));
-    spool_init(&j->spool, all->folder);
+    spool_init(&j->spool, &all->spools, q->head ? q->head : SPOOL_HEAD);
     buf_init(&j->stdin_text, LIMIT_JOB_STDIN);
     (void)snprintf(j->id, sizeof(j->id), "%s", q->pass->call);
     (void)snprintf(j->session, sizeof(j->session), "%s", q->pass->session);
+    (void)snprintf(j->token, sizeof(j->token), "%s", q->pass->token);
     j->line = words_quote(q->argv);
+    if (j->line && strlen(j->line) > LIMIT_JOB_LINE) {
+        memcpy(j->line + LIMIT_JOB_LINE - 4, " ...", 5);
+        j->line = realloc(j->line, LIMIT_JOB_LINE + 1);
+    }
     return j;
 }
 

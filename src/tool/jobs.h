@@ -28,9 +28,9 @@ struct pass;
 #define JOB_KEPT_USEC      (600 * 1000000ull)
 #define JOB_TIMEOUT_SEC    1800.0 /* if none is asked for */
 #define LIMIT_JOB_TIMEOUT  86400.0
-#define LIMIT_JOB_STDIN    (16u << 20) /* bytes that wait to be read by it */
-#define JOB_HEAD           (48u << 10) /* of a stream, in a result */
-#define JOB_TAIL           (16u << 10)
+#define LIMIT_JOB_STDIN    (2u << 20)  /* bytes that wait to be read by one */
+#define LIMIT_JOBS_STDIN   (64u << 20) /* by all */
+#define LIMIT_JOB_LINE     4096u       /* bytes that are shown of it */
 
 /* Told when there is more to see, or it is over. Embedded in whoever watches. */
 struct job_watch {
@@ -63,7 +63,7 @@ struct job {
     struct jobs *all;
     struct job *next, **back;
     char id[33];
-    char session[400];
+    char session[400], token[13];
     char *line; /* what runs, for people */
     struct job_box *box;
     struct sandbox_command command;
@@ -102,6 +102,7 @@ struct job_request {
     const struct pass *pass;
     json_t *arguments; /* of exec */
     char *const *argv; /* what is executed: the policy's words, the client's, or a shell's */
+    size_t head;       /* of its output, at hand for the result; 0: the usual */
     char *const *env;  /* on top of the client's, or NULL */
     struct job_box *box;
 };
@@ -126,8 +127,8 @@ int job_resize(struct job *j, uint16_t rows, uint16_t cols);
 /* Copied; whoever watches is told. */
 void job_set_answer(struct job *j, unsigned status, const char *text);
 
-/* As the output schema of exec says. */
-json_t *job_result(const struct job *j);
+/* As the output schema of exec says; without the output, where nobody asks for it. */
+json_t *job_result(const struct job *j, bool with_output);
 /* {"wallSeconds", "cpuSeconds", "peakMemoryBytes", "outputBytes"}, and "network" where it has one.
  */
 json_t *job_receipt(const struct job *j);

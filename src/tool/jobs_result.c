@@ -64,14 +64,12 @@ static const char *signal_name(int signo, char *text, size_t size)
     return text;
 }
 
-static void set_stream(json_t *to, const struct job *j, enum spool_stream s, const char *name,
-                       bool *cut)
+static void set_stream(json_t *to, const struct job *j, enum spool_stream s, const char *name)
 {
     autobuf b;
 
-    buf_init(&b, JOB_HEAD + JOB_TAIL + 256);
-    if (spool_text(&j->spool, s, JOB_HEAD, JOB_TAIL, &b))
-        *cut = true;
+    buf_init(&b, j->spool.head[s].max + SPOOL_TAIL + 256);
+    (void)spool_text(&j->spool, s, &b);
     (void)json_object_set_new(to, name, tool_text(b.data, b.len));
 }
 
@@ -100,14 +98,24 @@ static void set_status(json_t *to, const struct job *j)
         (void)json_object_set_new(to, "reason", tool_text(j->reason, strlen(j->reason)));
 }
 
-json_t *job_result(const struct job *j)
+static bool is_cut(const struct job *j)
+{
+    for (int i = 0; i < SPOOL_STREAMS; i++)
+        if (j->spool.bytes[i] > j->spool.head[i].max + SPOOL_TAIL)
+            return true;
+    return j->spool.dropped > 0;
+}
+
+json_t *job_result(const struct job *j, bool with_output)
 {
     json_t *r = json_object();
-    bool cut = false;
+    bool cut = is_cut(j);
 
     set_status(r, j);
-    set_stream(r, j, SPOOL_OUT, "stdout", &cut);
-    set_stream(r, j, SPOOL_ERR, "stderr", &cut);
+    if (with_output) {
+        set_stream(r, j, SPOOL_OUT, "stdout");
+        set_stream(r, j, SPOOL_ERR, "stderr");
+    }
     (void)json_object_set_new(r, "truncated", json_boolean(cut));
     (void)json_object_set_new(
         r, "outputBytes",

@@ -5,40 +5,91 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/limits.h"
 
+#define LOOK_EVERY (1u << 20) /* bytes between two looks at the disk */
+
 struct header {
     uint32_t stream, len;
 };
 
-void spool_init(struct spool *s, int folder)
+/* ---- the beginning and the end ---- */
+
+static void keep_ends(struct spool *s, enum spool_stream stream, const char *data, size_t len)
 {
-    *s = (struct spool){.folder = folder, .fd = -1};
+    struct buf *head = &s->head[stream], *tail = &s->tail[stream];
+    size_t n = head->max - head->len < len ? head->max - head->len : len;
+
+    buf_append(head, data, n);
+    data += n;
+    len -= n;
+    if (len > SPOOL_TAIL) {
+        data += len - SPOOL_TAIL;
+        len = SPOOL_TAIL;
+        buf_clear(tail);
+    }
+    if (tail->len + len > tail->max) {
+        memmove(tail->data, tail->data + tail->len - SPOOL_TAIL, SPOOL_TAIL);
+        tail->len = SPOOL_TAIL;
+    }
+    buf_append(tail, data, len);
+}
+
+/* ---- pieces ---- */
+
+void spool_init(struct spool *s, struct spools *all, size_t head)
+{
+    *s = (struct spool){.all = all, .fd = -1};
     buf_init(&s->memory, LIMIT_SPOOL_MEMORY);
+    for (int i = 0; i < SPOOL_STREAMS; i++) {
+        buf_init(&s->head[i], head);
+        buf_init(&s->tail[i], 2 * SPOOL_TAIL);
+    }
 }
 
 void spool_done(struct spool *s)
 {
+    s->all->bytes -= s->in_file;
     buf_done(&s->memory);
     close_fd(&s->fd);
+    for (int i = 0; i < SPOOL_STREAMS; i++) {
+        buf_done(&s->head[i]);
+        buf_done(&s->tail[i]);
+    }
 }
 
 /* From here on in a file, with what memory holds at its beginning. */
 static int spill(struct spool *s)
 {
-    autoclose int fd = openat(s->folder, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    autoclose int fd = openat(s->all->folder, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
     int r = fd < 0 ? -errno : fd_write_full(fd, s->memory.data, s->memory.len);
 
     if (r < 0)
         return r;
     s->fd = TAKE_FD(fd);
+    s->in_file = s->memory.len;
+    s->all->bytes += s->in_file;
     buf_done(&s->memory);
     buf_init(&s->memory, LIMIT_SPOOL_MEMORY);
     return 0;
+}
+
+/* The disk is everybody's, and the record needs it most. */
+static bool has_room(struct spool *s, size_t len)
+{
+    struct statvfs v;
+
+    if (s->all->bytes + len > LIMIT_SPOOLS)
+        return false;
+    if (s->end < s->looked_at)
+        return true;
+    s->looked_at = s->end + LOOK_EVERY;
+    return fstatvfs(s->all->folder, &v) < 0 || (uint64_t)v.f_bavail * v.f_frsize > SPOOL_RESERVE;
 }
 
 static int put(struct spool *s, const void *data, size_t len)
@@ -47,12 +98,16 @@ static int put(struct spool *s, const void *data, size_t len)
         buf_append(&s->memory, data, len);
         return s->memory.failed ? -ENOMEM : 0;
     }
+    if (!has_room(s, len + s->memory.len))
+        return -ENOSPC;
     if (s->fd < 0) {
         int r = spill(s);
 
         if (r < 0)
             return r;
     }
+    s->in_file += len;
+    s->all->bytes += len;
     for (size_t done = 0; done < len;) {
         ssize_t n = pwrite(s->fd, (const char *)data + done, len - done, (off_t)(s->end + done));
 
@@ -84,6 +139,7 @@ void spool_add(struct spool *s, enum spool_stream stream, const char *data, size
         }
         s->end += sizeof(h) + n;
         s->bytes[stream] += n;
+        keep_ends(s, stream, data, n);
         data += n;
         len -= n;
     }
@@ -117,40 +173,15 @@ int spool_get(const struct spool *s, uint64_t at, struct spool_piece *ret,
     return 1;
 }
 
-/* Appends the bytes [from, to) of the stream. */
-static void cut_out(const struct spool *s, enum spool_stream stream, uint64_t from, uint64_t to,
-                    char *data, struct buf *out)
+bool spool_text(const struct spool *s, enum spool_stream stream, struct buf *out)
 {
-    struct spool_piece p = {0};
-    uint64_t done = 0;
+    const struct buf *head = &s->head[stream], *tail = &s->tail[stream];
+    size_t n = tail->len < SPOOL_TAIL ? tail->len : SPOOL_TAIL;
+    uint64_t missing = s->bytes[stream] - head->len - n;
 
-    for (uint64_t at = 0; done < to && spool_get(s, at, &p, data) > 0; at = p.next) {
-        uint64_t first = done < from ? from - done : 0, last = to - done;
-
-        if (p.stream != stream)
-            continue;
-        if (last > p.len)
-            last = p.len;
-        if (first < last)
-            buf_append(out, data + first, (size_t)(last - first));
-        done += p.len;
-    }
-}
-
-bool spool_text(const struct spool *s, enum spool_stream stream, size_t head, size_t tail,
-                struct buf *out)
-{
-    autofree char *data = malloc(LIMIT_SPOOL_PIECE);
-    uint64_t all = s->bytes[stream];
-
-    if (!data)
-        return true;
-    if (all <= (uint64_t)head + tail) {
-        cut_out(s, stream, 0, all, data, out);
-        return s->dropped > 0;
-    }
-    cut_out(s, stream, 0, head, data, out);
-    buf_printf(out, "\n[... %llu bytes left out ...]\n", (unsigned long long)(all - head - tail));
-    cut_out(s, stream, all - tail, all, data, out);
-    return true;
+    buf_append(out, head->len ? head->data : "", head->len);
+    if (missing)
+        buf_printf(out, "\n[... %llu bytes left out ...]\n", (unsigned long long)missing);
+    buf_append(out, n ? tail->data + tail->len - n : "", n);
+    return missing || s->dropped;
 }

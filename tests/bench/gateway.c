@@ -97,8 +97,9 @@ static void fail(const char *why, size_t len)
         first_error[i] = why[i] < ' ' || why[i] == '"' || why[i] == '\\' ? ' ' : why[i];
 }
 
-static int open_conn(unsigned port)
+static void open_conn(struct conn *c, int ep, unsigned port)
 {
+    struct epoll_event e = {.events = EPOLLIN, .data.ptr = c};
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
 
@@ -106,7 +107,9 @@ static int open_conn(unsigned port)
     if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
         die("connect");
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    return fd;
+    if (epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e) < 0)
+        die("epoll");
+    c->fd = fd;
 }
 
 static void ask(struct conn *c, unsigned port, const char *body)
@@ -136,6 +139,11 @@ static bool take(struct conn *c, const char *want)
     ssize_t n = recv(c->fd, c->in + c->got, ANSWER - 1 - c->got, 0);
     char *end, *length;
 
+    if (!c->waits) { /* idle for too long; the next question opens another */
+        (void)close(c->fd);
+        c->fd = -1;
+        return false;
+    }
     if (n <= 0) {
         fail("the connection was closed", 25);
         exit((report(0), 1));
@@ -161,13 +169,10 @@ static int ask_all(unsigned port, unsigned conns, double seconds, double rate, c
     unsigned waiting = 0;
 
     for (unsigned i = 0; all && i < conns; i++) {
-        all[i].fd = open_conn(port);
+        open_conn(&all[i], ep, port);
         all[i].number = i;
         all[i].turn = i;
         all[i].due = begun + (rate > 0 ? (double)i / conns / rate : 0);
-        struct epoll_event e = {.events = EPOLLIN, .data.ptr = &all[i]};
-        if (epoll_ctl(ep, EPOLL_CTL_ADD, all[i].fd, &e) < 0)
-            die("epoll");
     }
     for (;;) {
         double t = now(), next = end;
@@ -177,6 +182,8 @@ static int ask_all(unsigned port, unsigned conns, double seconds, double rate, c
 
             if (!c->waits && c->due <= t && t < end) {
                 c->begun = rate > 0 ? c->due : t;
+                if (c->fd < 0)
+                    open_conn(c, ep, port);
                 ask(c, port, bodies[c->turn++ % n_bodies]);
                 c->due += rate > 0 ? 1 / rate : 0;
                 waiting++;
@@ -208,7 +215,7 @@ static int ask_all(unsigned port, unsigned conns, double seconds, double rate, c
 
 /* ---- spawn ---- */
 
-static int spawn_all(unsigned count, char **words)
+static int spawn_all(unsigned count, unsigned pause_ms, char **words)
 {
     double begun = now();
 
@@ -223,6 +230,8 @@ static int spawn_all(unsigned count, char **words)
         if (status)
             fail("it failed", 9);
         add_time((now() - t) * 1e6);
+        if (pause_ms)
+            (void)usleep(pause_ms * 1000);
     }
     report(now() - begun);
     return 0;
@@ -237,8 +246,8 @@ int main(int argc, char **argv)
     if (times && argc > 7 && strcmp(argv[1], "ask") == 0 && getenv("TOKEN"))
         return ask_all((unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]), atof(argv[4]),
                        atof(argv[5]), argv[6], argv + 7, (unsigned)argc - 7);
-    if (times && argc > 3 && strcmp(argv[1], "spawn") == 0)
-        return spawn_all((unsigned)atoi(argv[2]), argv + 3);
+    if (times && argc > 4 && strcmp(argv[1], "spawn") == 0)
+        return spawn_all((unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]), argv + 4);
     fprintf(stderr, "gateway: see its first lines\n");
     return 2;
 }

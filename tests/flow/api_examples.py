@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -205,6 +206,8 @@ def main():
     a.add_argument("--only", default="")
     a.add_argument("--label", default=default_label())
     ARGS = gateway_client.ARGS = a.parse_args()
+    for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(s, lambda number, _: sys.exit(128 + number))  # worlds are taken away on the way out
     add_claims(read_sections(ARGS.docs))
     try:
         status = run("API", the_world, ARGS.only, ARGS.label)

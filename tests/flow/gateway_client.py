@@ -6,7 +6,6 @@
 import base64
 import ctypes
 import glob
-import http.client
 import json
 import os
 import re
@@ -16,7 +15,6 @@ import socket
 import struct
 import subprocess
 import tempfile
-import time
 
 from tap import need, same, wait_for
 
@@ -328,6 +326,17 @@ class World:
         need(self.p.poll() is None, f"the gateway ended with {self.p.returncode}: {self.output()[-800:]}")
         need("Sanitizer" not in self.output(), self.output()[-3000:])
         same(self.get("/healthz").status, 200, "healthz")
+
+    def left(self):
+        """Processes of this world's gateways, as far as they can be told."""
+        found = []
+        for pid, line in cmdlines():
+            try:
+                if b"clawden-gateway" in line and os.readlink(f"/proc/{pid}/cwd") == self.top:
+                    found.append(pid)
+            except OSError:
+                pass
+        return found
 
     def close(self):
         for p in self.others:

@@ -10,12 +10,11 @@ import socket
 import ssl
 import struct
 import subprocess
-import threading
 import time
 
 import gateway_client as client
 from gateway_client import Closed, Conn, WebSocket, request
-from tap import Skip, need, same, test, wait_for
+from tap import need, same, test, wait_for
 
 OPEN = {("GET", "/"), ("GET", "/app.js"), ("GET", "/app.css"), ("GET", "/healthz")}
 ROUTES = [("GET", p) for p in ("/", "/app.js", "/app.css", "/healthz", "/readyz", "/metrics", "/openapi.json", "/v1/me", "/v1/tools", "/v1/calls",
@@ -127,6 +126,9 @@ def revoked(w, change):
     next(iter(own))
     control = w.stream_events(call)
     next(iter(control))
+    waits = Conn(w.port)
+    waits.send(request("POST", "/v1/call", [JSON, *w.auth(token)], body_call("sleep 7654321")))
+    need(wait_for(lambda: len(client.running("sleep\0" + "7654321")) == 2), "they do not run")
     same(w.clawden("token", change, token[4:16]).returncode, 0)
     begin = time.monotonic()
     same(sock.close_code(3), 1008, "the WebSocket")
@@ -136,6 +138,7 @@ def revoked(w, change):
                 need(time.monotonic() - begin < 3, "the stream goes on")
         except Closed:
             pass
+    same(waits.reply().status, 401, "a call that waits")
     took = time.monotonic() - begin
     need(took < 1.2, f"it took {took:.2f} s")
     idle.send(request("GET", "/v1/me", w.auth(token)))
@@ -161,6 +164,25 @@ def _(w):
     same((w.get("/v1/me", token=token).status, s.status), (200, 101), "control")
     time.sleep(1.2)
     same(wait_for(lambda: w.get("/v1/me", token=token).status == 401, 3), True)
+
+
+@test("HT-05 tokens that are taken away as a file are gone, and come again with it; a broken file changes nothing")
+def _(w):
+    w.start().token()
+    path = os.path.join(w.data, "tokens.json")
+    os.rename(path, path + ".away")
+    need(wait_for(lambda: w.get("/v1/me").status == 401, 2), "no file, and still good")
+    os.rename(path + ".away", path)
+    need(wait_for(lambda: w.get("/v1/me").status == 200, 2), "not good again")
+    with open(path) as f:
+        text = f.read()
+    for bad in ("{", text[:-20], ""):
+        with open(path, "w") as f:
+            f.write(bad)
+        time.sleep(0.1)
+        same(w.get("/v1/me").status, 200, f"{bad[:20]}: {w.output()[-300:]}")
+    need("tokens" in w.output(), "nothing is said")
+    w.alive()
 
 
 @test("HT-07 guessing: 429 after some wrong tokens, a client with a right one is not held up, memory is bounded")
@@ -693,6 +715,10 @@ def _(w):
         for n in range(1, 101):
             r = c.reply()
             same((r.status, "calls" in r.json), (200, bool(n % 2)), n)
+    with Conn(w.port) as c:
+        c.send(b"".join(request("POST", "/v1/call", [JSON, *w.auth()], body_call(f"echo {n} >> order")) for n in range(30)))
+        same([c.reply().json["result"]["exitCode"] for _ in range(30)], [0] * 30)
+        same(w.text("order").split(), [str(n) for n in range(30)], "one after the other")
     with Conn(w.port) as c:
         c.send(request("HEAD", "/healthz") + request("GET", "/healthz"))
         same((c.reply(head_only=True).status, c.reply().body), (200, b'{"ok":true}\n'))

@@ -16,6 +16,7 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -41,8 +42,9 @@ def install(folder):
     for words in (["init", "-y"], ["install", "--no-audit", "--no-fund", "--save-exact", *PACKAGES]):
         r = subprocess.run(["npm", *words], cwd=folder, capture_output=True, text=True, timeout=600)
         if r.returncode:
-            if re.search(r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|network|_CERT|UNABLE_TO_VERIFY", r.stderr):
-                raise Skip("the npm registry cannot be reached: " + r.stderr.strip().split("\n")[-1][:100])
+            why = re.search(r".*(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|network|_CERT|UNABLE_TO_VERIFY).*", r.stderr)
+            if why:
+                raise Skip(f"the npm registry cannot be reached: {why[0].strip()[:100]}")
             raise AssertionError(f"npm {' '.join(words)}: {r.stderr[-400:]}")
     with open(mark, "w") as f:
         f.write("\n".join(PACKAGES))
@@ -361,8 +363,8 @@ def drive(w, kind, version, stdio):
     need(len(states) > 25, f"ends in the audit: {states}")
 
 
-for kind, version, how in (("sdk1", "2025-11-25", "SDK 1.32.2"), ("sdk2", "2025-11-25", "SDK 2.4.0 as it is"), ("sdk2-auto", "2026-07-28", "SDK 2.4.0 by itself"),
-                           ("sdk2-pin", "2026-07-28", "SDK 2.4.0 with nothing else")):
+for kind, version, how in (("sdk1", "2025-11-25", "SDK 1.32.2"), ("sdk2", "2025-11-25", "SDK 2.4.0 as it is"),
+                           ("sdk2-auto", "2026-07-28", "SDK 2.4.0 by itself"), ("sdk2-pin", "2026-07-28", "SDK 2.4.0 with nothing else")):
     for stdio in (True, False):
         test(f"the gateway with {how}, over {'stdio' if stdio else 'HTTP'}: {version}")(
             lambda w, kind=kind, version=version, stdio=stdio: drive(w, kind, version, stdio))
@@ -418,6 +420,8 @@ def main():
     a.add_argument("--label", default=default_label())
     a.add_argument("--serve", type=int)
     ARGS = gateway_client.ARGS = a.parse_args()
+    for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(s, lambda number, _: sys.exit(128 + number))  # worlds are taken away on the way out
     if ARGS.install_only:
         del TESTS[:]
         test("the clients are installed")(lambda w: install(ARGS.client))

@@ -204,8 +204,14 @@ static int take_inherited(const struct options *o, struct listening *l, struct e
     for (int fd = FIRST_INHERITED; fd < FIRST_INHERITED + n && l->n < LIMIT_FRONT_LISTENERS; fd++) {
         struct endpoint e = {.len = sizeof(e.a)};
 
-        if (getsockname(fd, &e.a.any, &e.len) < 0)
+        int listens = 0;
+        socklen_t len = sizeof(listens);
+
+        if (getsockname(fd, &e.a.any, &e.len) < 0 ||
+            getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) < 0)
             return error_sys(err, -errno, "descriptor %d of LISTEN_FDS", fd);
+        if (!listens)
+            return error_set(err, ERR_INVALID, "descriptor %d of LISTEN_FDS does not listen", fd);
         e.is_loopback =
             e.a.any.sa_family == AF_UNIX ||
             (e.a.any.sa_family == AF_INET && ntohl(e.a.v4.sin_addr.s_addr) >> 24 == 127) ||

@@ -316,7 +316,7 @@ static void on_prune(struct loop_timer *t)
 /* One gateway of a user: its store has one writer, and what it finds begun there is over. */
 static int take_lock(struct error *err)
 {
-    autoclose int dir = state_open_runtime(err);
+    autoclose int dir = state_open_data(err);
     int fd;
 
     if (dir < 0)
@@ -329,7 +329,7 @@ static int take_lock(struct error *err)
     (void)close(fd);
     return error_set(err, ERR_EXISTS,
                      "a gateway of this user runs already; end it, or give this one a data folder "
-                     "and a runtime folder of its own (CLAWDEN_DATA_DIR, CLAWDEN_RUNTIME_DIR)");
+                     "of its own (CLAWDEN_DATA_DIR)");
 }
 
 static void say_hello(struct gateway *g, const char *url, bool is_next)

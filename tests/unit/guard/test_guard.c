@@ -209,7 +209,8 @@ static void test_names(void **state)
         {"Work Bot", NULL, "work-bot", "agent:work-bot:main"},
         {NULL, "agent:ci:x", "ci", "agent:ci:x"},
         {"ci", "agent:main:x", NULL, NULL},
-        {NULL, "x", "main", "x"},
+        {NULL, "x", "main", "agent:main:x"},
+        {"ci", "x", "ci", "agent:ci:x"},
         {"a\nb", NULL, NULL, NULL},
     };
     struct identity who;

@@ -23,11 +23,12 @@ static void test_order(void **state)
 {
     struct temp *t = *state;
     struct spool_piece p;
+    struct spools all = {.folder = t->fd};
     struct spool s;
     autobuf text = {.max = 4096};
     uint64_t at;
 
-    spool_init(&s, t->fd);
+    spool_init(&s, &all, 4);
     assert_int_equal(spool_get(&s, 0, &p, piece), 0);
     spool_add(&s, SPOOL_OUT, "one ", 4);
     spool_add(&s, SPOOL_ERR, "two ", 4);
@@ -47,12 +48,13 @@ static void test_order(void **state)
 static void test_spill(void **state)
 {
     struct temp *t = *state;
+    struct spools all = {.folder = t->fd};
     struct spool s;
     autobuf text = {.max = 8u << 20};
     char line[32];
     uint64_t at = 0;
 
-    spool_init(&s, t->fd);
+    spool_init(&s, &all, 4);
     for (int i = 0; i < 100000; i++) {
         int n = snprintf(line, sizeof(line), "%d\n", i);
 
@@ -77,10 +79,11 @@ static void test_limit(void **state)
     struct temp *t = *state;
     autofree char *block = calloc(1, 1u << 20);
     struct spool_piece p;
+    struct spools all = {.folder = t->fd};
     struct spool s;
     uint64_t all = 0, at = 0;
 
-    spool_init(&s, t->fd);
+    spool_init(&s, &all, 4);
     for (unsigned i = 0; i < 80; i++)
         spool_add(&s, SPOOL_OUT, block, 1u << 20);
     assert_true(s.end <= LIMIT_SPOOL);
@@ -99,19 +102,42 @@ static void test_limit(void **state)
 static void test_text(void **state)
 {
     struct temp *t = *state;
+    struct spools all = {.folder = t->fd};
     struct spool s;
-    autobuf text = {.max = 1024};
+    autobuf text = {.max = 1u << 20};
 
-    spool_init(&s, t->fd);
+    spool_init(&s, &all, 4);
     spool_add(&s, SPOOL_OUT, "abc", 3);
     spool_add(&s, SPOOL_ERR, "xxx", 3);
     spool_add(&s, SPOOL_OUT, "defghij", 7);
-    assert_false(spool_text(&s, SPOOL_OUT, 8, 2, &text));
+    assert_false(spool_text(&s, SPOOL_OUT, &text));
     assert_string_equal(text.data, "abcdefghij");
+    for (int i = 0; i < 40000; i++) /* in single bytes, between those of the other stream */
+        spool_add(&s, i % 2 ? SPOOL_OUT : SPOOL_ERR, i == 39999 ? "z" : "y", 1);
     buf_clear(&text);
-    assert_true(spool_text(&s, SPOOL_OUT, 4, 3, &text));
-    assert_string_equal(text.data, "abcd\n[... 3 bytes left out ...]\nhij");
+    assert_true(spool_text(&s, SPOOL_OUT, &text));
+    assert_memory_equal(text.data, "abcd\n[... 3622 bytes left out ...]\nyyy", 37);
+    assert_int_equal(text.data[text.len - 1], 'z');
+    assert_int_equal(text.len, 4 + 33 + SPOOL_TAIL - 3 + 3 - 4 + 1);
     spool_done(&s);
+    assert_int_equal(all.bytes, 0);
+}
+
+/* All together have a limit, and what goes makes room. */
+static void test_together(void **state)
+{
+    struct temp *t = *state;
+    struct spools all = {.folder = t->fd, .bytes = LIMIT_SPOOLS - (1u << 20)};
+    autofree char *block = calloc(1, 1u << 20);
+    struct spool s;
+
+    spool_init(&s, &all, 4);
+    spool_add(&s, SPOOL_OUT, block, 512u << 10);
+    assert_int_equal(s.dropped, 0);
+    spool_add(&s, SPOOL_OUT, block, 1u << 20);
+    assert_true(s.dropped > 0);
+    spool_done(&s);
+    assert_int_equal(all.bytes, LIMIT_SPOOLS - (1u << 20));
 }
 
 int main(void)
@@ -120,6 +146,7 @@ int main(void)
         CLAIM_IN_TEMP("pieces come back in order, from any place on", test_order),
         CLAIM_IN_TEMP("what goes to a file is read as before", test_spill),
         CLAIM_IN_TEMP("beyond the limit nothing is kept, and that is counted", test_limit),
+        CLAIM_IN_TEMP("all spools together have a limit", test_together),
         CLAIM_IN_TEMP("a stream as text has its beginning and its end", test_text),
     };
 
