@@ -652,8 +652,8 @@ static int count_session(struct jobs *all, const char *session)
 {
     int n = 0;
 
-    for (struct job *j = NULL; (j = jobs_next(all, session, j));)
-        n += !j->is_over;
+    for (struct job *j = all->list; j; j = j->next)
+        n += !j->is_over && strcmp(j->session, session) == 0;
     return n;
 }
 

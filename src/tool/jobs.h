@@ -28,7 +28,7 @@ struct pass;
 #define JOB_KEPT_USEC      (600 * 1000000ull)
 #define JOB_TIMEOUT_SEC    1800.0 /* if none is asked for */
 #define LIMIT_JOB_TIMEOUT  86400.0
-#define LIMIT_JOB_STDIN    (2u << 20)  /* bytes that wait to be read by one */
+#define LIMIT_JOB_STDIN    (16u << 20) /* bytes that wait to be read by one */
 #define LIMIT_JOBS_STDIN   (64u << 20) /* by all */
 #define LIMIT_JOB_LINE     4096u       /* bytes that are shown of it */
 
