@@ -55,32 +55,55 @@ static void put_argv(struct buf *b, const json_t *argv)
     }
 }
 
+static void put_end(struct buf *b, const json_t *o)
+{
+    const json_t *limit = json_object_get(o, "limit");
+
+    buf_printf(b, "end    exit %lld  wall %.3fs  cpu %.3fs  peak %lldK",
+               (long long)json_integer_value(json_object_get(o, "exit")),
+               json_number_value(json_object_get(o, "wall_seconds")),
+               json_number_value(json_object_get(o, "cpu_seconds")),
+               (long long)json_integer_value(json_object_get(o, "peak_memory_bytes")) / 1024);
+    if (json_is_object(limit))
+        buf_printf(b, "  LIMIT %s %lld (%lld seen)", text_of(limit, "kind"),
+                   (long long)json_integer_value(json_object_get(limit, "limit")),
+                   (long long)json_integer_value(json_object_get(limit, "observed")));
+}
+
+/* A call through the gateway. */
+static void put_call(struct buf *b, const json_t *o, const char *event)
+{
+    if (strcmp(event, "call.begin") == 0)
+        buf_printf(b, "call   %s %s  %s %s  (%s)", text_of(o, "tool"), text_of(o, "session"),
+                   text_of(o, "verdict"), text_of(o, "route"), text_of(o, "target"));
+    else
+        buf_printf(b, "%s  %s %s  %s  wall %.3fs", event, text_of(o, "tool"), text_of(o, "session"),
+                   text_of(o, "state"), json_number_value(json_object_get(o, "wallSeconds")));
+}
+
 static void print_event(const char *line)
 {
     json_t *o = json_loads(line, 0, NULL);
-    const json_t *limit;
+    const char *event, *id;
     autobuf b;
 
+    buf_init(&b, LIMIT_AUDIT_LINE);
     if (!o) {
         printf("? a line that is not JSON: see 'clawden audit verify'\n");
         return;
     }
-    buf_init(&b, LIMIT_AUDIT_LINE);
-    buf_printf(&b, "%s  %.12s  ", text_of(o, "time"), text_of(o, "box"));
-    limit = json_object_get(o, "limit");
-    if (strcmp(text_of(o, "event"), "run.begin") == 0) {
+    event = text_of(o, "event");
+    id = text_of(o, "box");
+    buf_printf(&b, "%s  %.12s  ", text_of(o, "time"), id[0] ? id : text_of(o, "call"));
+    if (strcmp(event, "run.begin") == 0 || strcmp(event, "exec.begin") == 0) {
         buf_puts(&b, "begin  ");
         put_argv(&b, json_object_get(o, "argv"));
+    } else if (strcmp(event, "run.end") == 0 || strcmp(event, "exec.end") == 0) {
+        put_end(&b, o);
+    } else if (strncmp(event, "call.", 5) == 0 || strcmp(event, "process.end") == 0) {
+        put_call(&b, o, event);
     } else {
-        buf_printf(&b, "end    exit %lld  wall %.3fs  cpu %.3fs  peak %lldK",
-                   (long long)json_integer_value(json_object_get(o, "exit")),
-                   json_number_value(json_object_get(o, "wall_seconds")),
-                   json_number_value(json_object_get(o, "cpu_seconds")),
-                   (long long)json_integer_value(json_object_get(o, "peak_memory_bytes")) / 1024);
-        if (json_is_object(limit))
-            buf_printf(&b, "  LIMIT %s %lld (%lld seen)", text_of(limit, "kind"),
-                       (long long)json_integer_value(json_object_get(limit, "limit")),
-                       (long long)json_integer_value(json_object_get(limit, "observed")));
+        buf_printf(&b, "%s  %s  %s", event, text_of(o, "target"), text_of(o, "name"));
     }
     printf("%s\n", b.failed ? "(too long)" : b.data);
     json_decref(o);
