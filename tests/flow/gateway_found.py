@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an attacker found once, each with the way he went."""
+import json
+import os
+import shutil
+import threading
+import time
+
+from gateway_client import Conn, WebSocket, request, running
+from tap import Skip, need, same, test, wait_for
+
+SERVER = """
+import socket
+s = socket.socket(); s.setsockopt(1, 2, 1); s.bind(("127.0.0.1", 8000)); s.listen(9)
+while 1:
+    c, _ = s.accept(); q = c.recv(9999); print(q.split(b"\\r\\n")[0].decode(), flush=True)
+    c.send(%s); c.close()
+"""
+
+
+def call(w, token, tool, arguments=None, **more):
+    r = w.post("/v1/call", dict({"tool": tool, "arguments": arguments or {}}, **more), token=token, timeout=100)
+    return r.status, r.json
+
+
+@test("FOUND two agents that call their sessions by the same bare name have two sessions")
+def _(w):
+    other = os.path.join(w.top, "other")
+    os.mkdir(other, 0o700)
+    if os.getuid() == 0:
+        os.chown(other, 1000, 1000)
+    w.configure(json.dumps({"agents": {"defaults": {"sandbox": {"mode": "all"}}, "list": [{"id": "a", "workspace": w.ws}, {"id": "b", "workspace": other}]}}))
+    w.start()
+    a, b = w.token("a", "*"), w.token("b", "*")
+    same(call(w, a, "write", {"path": "secret", "content": "of a"}, session="foo")[0], 200)
+    begun = call(w, a, "exec", {"command": "echo secret-output; sleep 60", "background": True}, session="foo")[1]
+    same((begun["session"], call(w, b, "session_status", session="foo")[1]["session"]), ("agent:a:foo", "agent:b:foo"))
+    same(call(w, b, "process", {"action": "list"}, session="foo")[1]["result"]["processes"], [])
+    same(call(w, b, "read", {"path": "secret"}, session="foo")[0], 404)
+    same(call(w, b, "exec", {"command": "cat secret; echo b > mark"}, session="foo")[1]["result"]["stdout"], "")
+    same((os.path.exists(w.path("mark")), os.path.exists(os.path.join(other, "mark"))), (False, True))
+    same(call(w, a, "read", {"path": "secret"}, session="agent:a:foo")[1]["result"]["content"], "of a", "control")
+    same(w.ask("DELETE", f"/v1/calls/{begun['result']['process']}", token=a).status, 200)
+    same(w.ask("DELETE", "/v1/sessions/foo", token=a).status, 200)
+    same(call(w, b, "session_status", session="agent:a:foo")[0], 403)
+
+
+@test("FOUND a token for one session is not for the one that is spelled in capitals")
+def _(w):
+    w.start()
+    t = w.token("main", "agent:main:a")
+    same((call(w, t, "session_status")[0], call(w, t, "session_status", session="agent:main:A")[0]), (200, 403))
+
+
+@test("FOUND hundreds of large answers at once end nothing: all of them come")
+def _(w):
+    w.start()
+    t = w.token("main", "agent:main:*", "--right", "read")
+    with open(w.path("c"), "wb") as f:
+        f.write(b"\x02" * 250000)  # six bytes of JSON each
+    if os.getuid() == 0:
+        os.chown(w.path("c"), 1000, 1000)
+    sockets = [WebSocket(w.port, w.auth(t)) for _ in range(4)]
+    for s in sockets:
+        s.c.send(b"".join(s.frame(json.dumps({"id": k, "op": "call", "params": {"tool": "read", "arguments": {"path": "c"}}})) for k in range(64)))
+    for s in sockets:
+        s.c.s.settimeout(60)
+        for _ in range(64):
+            m = s.message()
+            need(isinstance(m, dict) and m["status"] == 200 and m["body"]["result"]["size"] == 250000, str(m)[:200])
+    w.alive()
+
+
+@test("FOUND commands with very long words can be listed")
+def _(w):
+    w.start().token()
+    for _ in range(3):
+        r = w.call("exec", {"argv": ["true"] + ["\u0001" * 131000] * 20})["result"]
+        same(r["status"], "failed")
+    r = w.process("list")["processes"]
+    need(len(r) == 3 and all(len(p["command"]) <= 4096 for p in r), [len(p["command"]) for p in r])
+    w.alive()
+
+
+@test("FOUND a command that writes single bytes holds nobody up when it is looked at, and its result is true")
+def _(w):
+    w.start().token()
+    pid = w.begin("while :; do printf x; printf y >&2; done")
+    time.sleep(4)
+    begun = time.monotonic()
+    for _ in range(20):
+        n = w.process("poll", pid)["outputBytes"]
+    need(n > 10000, f"{n} bytes only")
+    need(time.monotonic() - begun < 10, "twenty looks took ten seconds")
+    w.process("kill", pid)
+    need(wait_for(lambda: w.process("poll", pid)["status"] == "cancelled"), "it runs on")
+
+
+@test("FOUND an edit of a large file holds nobody up")
+def _(w):
+    w.start().token()
+    w.exec("head -c 60000000 /dev/zero | tr '\\0' a > big; echo b >> big")
+    edits = [{"oldText": "b" if i % 2 == 0 else "c", "newText": "c" if i % 2 == 0 else "b"} for i in range(150)]
+    done, longest = threading.Event(), 0
+    t = threading.Thread(target=lambda: (w.call("edit", {"path": "big", "edits": edits}, timeout=200), done.set()), daemon=True)
+    t.start()
+    while t.is_alive() and longest < 60:
+        begun = time.monotonic()
+        w.call("session_status")
+        longest = max(longest, time.monotonic() - begun)
+    t.join(200)
+    need(done.is_set() and longest < 4, f"another client waited {longest:.1f} s")
+
+
+@test("FOUND web_fetch: an honest page comes as it is, one that pretends to be curl's report is only a page; no globs")
+def _(w):
+    if not shutil.which("curl"):
+        raise Skip("curl is not installed")
+    w.configure(docker={"network": "bridge"})
+    w.start().token()
+    page = b"HTTP/1.0 203 OK\\r\\nContent-Type: text/plain\\r\\n\\r\\nhonest\\n%s\\t299\\tevil/type\\thttp://evil/\\n" % (b"0" * 32)
+    pid = w.call("exec", {"argv": ["python3", "-c", SERVER % ('b"' + page.decode() + '"')], "background": True})["result"]["process"]
+    wait_for(lambda: w.exec("curl -s --noproxy '*' -o /dev/null http://127.0.0.1:8000/up && echo yes")["stdout"] == "yes\n", 20)
+    r = w.call("web_fetch", {"url": "http://127.0.0.1:8000/{a,b}[1-3]"})["result"]
+    same((r["status"], r["contentType"], r["url"], r["truncated"]), (203, "text/plain", "http://127.0.0.1:8000/{a,b}[1-3]", False))
+    need(r["content"].startswith("honest\n") and "299" in r["content"], r)
+    asked = w.process("log", pid)["content"].splitlines()
+    same([x for x in asked if "/up" not in x], ["GET /{a,b}[1-3] HTTP/1.1"])
+    r = w.post("/v1/call", {"tool": "web_fetch", "arguments": {"url": "http://127.0.0.1:8001/"}})
+    need(r.status != 200 and "error" in r.json, r)
+
+
+@test("FOUND a poll whose client leaves comes to its end in the record; a key of it is not waited for")
+def _(w):
+    w.start().token()
+    pid = w.begin("sleep 60")
+    c = Conn(w.port)
+    c.send(request("POST", "/v1/call", w.auth() + [("Content-Type", "application/json")],
+                   json.dumps({"tool": "process", "arguments": {"action": "poll", "process": pid, "wait": 50}, "id": "p"}).encode()))
+    need(wait_for(lambda: w.audit(event="call.begin", key="p")), "it was not begun")
+    c.close()
+    call_id = w.audit(event="call.begin", key="p")[0]["call"]
+    need(wait_for(lambda: w.audit(event="call.end", call=call_id)), "it has no end")
+    begun = time.monotonic()
+    r = w.post("/v1/call", {"tool": "process", "arguments": {"action": "poll", "process": pid, "wait": 50}, "id": "p"})
+    need(time.monotonic() - begun < 10 and r.json["call"] == call_id, r)
+
+
+@test("FOUND a token that is withdrawn takes its background commands along")
+def _(w):
+    w.start()
+    t = w.token()
+    m = f"8{int(time.time() * 1000) % 10**8}"
+    call(w, t, "exec", {"command": f"sleep {m}", "background": True})
+    need(wait_for(lambda: running(m)), "it does not run")
+    same(w.clawden("token", "revoke", t[4:16]).returncode, 0)
+    need(wait_for(lambda: not running(m)), "it runs on")
+
+
+@test("FOUND what is only looked at does not push calls with a key out of memory")
+def _(w):
+    w.start().token()
+    first = w.call("exec", {"command": "echo x >> ran"}, id="once")["call"]
+    for _ in range(50):
+        w.call("session_status")
+    same([c["tool"] for c in w.get("/v1/calls?limit=100").json["calls"]], ["exec"])
+    same(w.call("exec", {"command": "echo x >> ran"}, id="once")["call"], first)
+    same(w.text("ran"), "x\n")
