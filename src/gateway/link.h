@@ -21,11 +21,10 @@
 #include "base/buf.h"
 #include "loop/loop.h"
 
-#define LIMIT_LINK_FRAME (48u << 20) /* a file of 16 MiB as JSON with every byte escaped twice */
-#define LIMIT_LINK_OUT \
-    (768u << 20) /* frames that wait for the other side: the bodies of all clients fit */
-#define LIMIT_LINK_SOFT (8u << 20) /* while more than this waits, the back takes no frame */
-#define LIMIT_LINK_ASKS 8192u      /* questions without an answer */
+#define LIMIT_LINK_FRAME (48u << 20)  /* a file of 16 MiB as JSON with every byte escaped twice */
+#define LIMIT_LINK_OUT   (384u << 20) /* frames that wait: the bodies of all clients fit */
+#define LIMIT_LINK_SOFT  (8u << 20)   /* while more than this waits, the back takes no frame */
+#define LIMIT_LINK_ASKS  8192u        /* questions without an answer */
 #define LIMIT_LINK_WINDOW                                                 \
     (64u << 10) /* bytes of events of one question that are not taken yet \
                  */
