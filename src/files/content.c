@@ -147,7 +147,7 @@ static int dress_like(int fd, int old, bool *ret_owner)
     *ret_owner = (now.st_uid == st.st_uid && now.st_gid == st.st_gid) ||
                  fchown(fd, st.st_uid, st.st_gid) == 0;
     if (!*ret_owner && st.st_uid == now.st_uid) /* the group alone may be ours to give */
-        (void)fchown(fd, (uid_t)-1, st.st_gid);
+        (void)!fchown(fd, (uid_t)-1, st.st_gid);
     if (fchmod(fd, st.st_mode & 0777) < 0)
         return -errno;
     carry_attributes(old, fd);

@@ -64,9 +64,9 @@ int verb_write(const struct files_root *root, json_t *a, struct reply *ret, stru
     autobuf path = {0}, decoded = {0}, diff = {.max = DIFF_ROOM};
     struct files_id id, *expected;
     struct files_written w;
-    const char *data;
+    const char *data = "";
     bool there, counted = true;
-    size_t len;
+    size_t len = 0;
     int r = arg_path(a, "", &path, err);
 
     if (r == 0)
