@@ -425,14 +425,36 @@ static void on_interrupted(void *arg, const struct store_call *c)
         log_warn("%s", err.msg);
 }
 
-static bool has_end(json_t *ends, const char *call)
+static bool has_end(json_t *ends, const char *event, const char *call)
 {
     json_t *one;
     size_t i;
 
-    json_array_foreach(ends, i, one) if (strcmp(json_string_value(json_object_get(one, "call")),
-                                                call) == 0) return true;
+    json_array_foreach(ends, i, one)
+    {
+        const char *is = json_string_value(json_object_get(one, "event"));
+        const char *of = json_string_value(json_object_get(one, "call"));
+
+        if (is && of && strcmp(is, event) == 0 && strcmp(of, call) == 0)
+            return true;
+    }
     return false;
+}
+
+static void record_late(struct back *b, const char *event, const struct store_call *c,
+                        const char *state)
+{
+    const struct guard_ended e = {.event = event,
+                                  .call = c->id,
+                                  .token = c->token,
+                                  .session = c->session,
+                                  .tool = c->tool,
+                                  .state = state,
+                                  .status = c->status};
+    struct error err;
+
+    if (guard_record_end(b->guard, &e, &err) < 0)
+        log_warn("%s", err.msg);
 }
 
 static void mend_end(struct back *b, const char *id, json_t *ends)
@@ -445,35 +467,37 @@ static void mend_end(struct back *b, const char *id, json_t *ends)
         return;
     t = tool_find(f.call.tool);
     if ((f.call.state != CALL_DONE && f.call.state != CALL_FAILED) || !t ||
-        (t->read_only && !f.call.key) || has_end(ends, id))
+        (t->read_only && !f.call.key))
         return;
-    const struct guard_ended e = {.event = "call.end",
-                                  .call = id,
-                                  .token = f.call.token,
-                                  .session = f.call.session,
-                                  .tool = f.call.tool,
-                                  .state = call_state_name(f.call.state),
-                                  .status = f.call.status};
-    if (guard_record_end(b->guard, &e, &err) < 0)
-        log_warn("%s", err.msg);
+    if (!has_end(ends, "call.end", id))
+        record_late(b, "call.end", &f.call, call_state_name(f.call.state));
+    /* What it left in the background died with the gateway. */
+    if (f.call.result && strstr(f.call.result, "\"result\":{\"status\":\"running\"") &&
+        !has_end(ends, "process.end", id))
+        record_late(b, "process.end", &f.call, "interrupted");
 }
 
 /* The end of a call is in the store before it is in the audit: of a gateway that was killed between
- * the two, it is put there now. That is one call at most, and a late one. */
+ * the two, it is put there now. That is one call at most, and a late one; ends of what ran in the
+ * background may be several. */
 static void mend_record(struct back *b)
 {
-    const struct records_filter last_ends = {.event = "call.end", .limit = 1000};
+    const struct records_filter call_ends = {.event = "call.end", .limit = 1000};
+    const struct records_filter process_ends = {.event = "process.end", .limit = 1000};
     const struct store_filter last_calls = {.limit = LIMIT_MENDED};
-    json_t *ends = NULL, *calls = NULL, *one;
+    json_t *ends = NULL, *more_ends = NULL, *calls = NULL, *one;
     struct error err;
     bool more;
     size_t i;
 
-    if (records_query(b->audit.dir, &last_ends, &ends, &more, &err) >= 0 &&
+    if (records_query(b->audit.dir, &call_ends, &ends, &more, &err) >= 0 &&
+        records_query(b->audit.dir, &process_ends, &more_ends, &more, &err) >= 0 &&
+        json_array_extend(ends, more_ends) == 0 &&
         store_calls(b->store, &last_calls, &calls, &err) >= 0)
         json_array_foreach(calls, i, one)
             mend_end(b, json_string_value(json_object_get(one, "call")), ends);
     json_decref(ends);
+    json_decref(more_ends);
     json_decref(calls);
 }
 

@@ -565,7 +565,7 @@ void op_events(struct ask *a, const struct identity *who)
     a->is_stream = true;
     j = jobs_find(a->back->jobs, NULL, found.call.id);
     (void)snprintf(a->call, sizeof(a->call), "%s", found.call.id);
-    a->is_twin = found.call.state == CALL_RUNNING;
+    a->is_twin = found.call.state == CALL_RUNNING && find_owner(a->back, found.call.id);
     a->place = after ? (uint64_t)json_integer_value(after) : 0; /* numbers grow, whatever comes */
     if (j) {
         command_follow(a, j, a->place);
@@ -618,7 +618,11 @@ void call_gone(struct ask *a)
         (void)error_set(&err, ERR_TIMEOUT, "its client went away before it was done");
         call_fail(a, &err);
     } else {
+        struct ask *owner = a->is_twin ? find_owner(a->back, a->call) : NULL;
+
         ask_free(a);
+        if (owner && owner->is_gone && !has_twin(owner)) /* that was the last who waited */
+            call_gone(owner);
     }
 }
 

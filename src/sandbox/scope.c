@@ -17,11 +17,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/sha256.h"
@@ -245,10 +247,46 @@ static int make_folder(const char *path, const struct box_record *r, struct erro
     return 0;
 }
 
+/*
+ * Folders of scopes are called by 32 bits of a digest (the client's rule): which scope one belongs
+ * to is written down when it is first used, where no box can change it.
+ */
+static int claim_workspace(const struct scope_plan *plan, struct error *err)
+{
+    autoclose int data = state_open_data(err), dir = -1, fd = -1;
+    char known[NAMES_KEY] = "", name[SHA256_HEX];
+    int e;
+
+    if (data < 0)
+        return data;
+    if (mkdirat(data, "workspaces", 0700) < 0 && errno != EEXIST)
+        return error_sys(err, -errno, "make the folder 'workspaces'");
+    dir = openat(data, "workspaces", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (dir < 0)
+        return error_sys(err, -errno, "open the folder 'workspaces'");
+    sha256_hex(plan->workspace, strlen(plan->workspace), name);
+    fd = openat(dir, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX) < 0)
+        return error_sys(err, -errno, "look up whose folder '%s' is", plan->workspace);
+    e = (int)fd_read_full(fd, known, sizeof(known) - 1);
+    if (e == 0)
+        e = fd_write_full(fd, plan->key, strlen(plan->key));
+    else if (e > 0 && strcmp(known, plan->key) != 0)
+        return error_set(err, ERR_EXISTS,
+                         "the folder '%s' belongs to the scope '%s', not to '%s': another name for "
+                         "the session keeps them apart",
+                         plan->workspace, known, plan->key);
+    return e < 0 ? error_sys(err, e, "write down whose folder '%s' is", plan->workspace) : 0;
+}
+
 int scope_open_workspace(const struct scope_plan *plan, struct error *err)
 {
-    int e = make_folder(plan->workspace, plan->record, err), fd;
+    bool is_own =
+        strcmp(plan->workspace, plan->agent_workspace) != 0 && strcmp(plan->key, "shared") != 0;
+    int e = is_own ? claim_workspace(plan, err) : 0, fd;
 
+    if (e >= 0)
+        e = make_folder(plan->workspace, plan->record, err);
     if (e < 0)
         return e;
     fd = open(plan->workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

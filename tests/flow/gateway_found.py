@@ -166,3 +166,36 @@ def _(w):
     same([c["tool"] for c in w.get("/v1/calls?limit=100").json["calls"]], ["exec"])
     same(w.call("exec", {"command": "echo x >> ran"}, id="once")["call"], first)
     same(w.text("ran"), "x\n")
+
+
+@test("FOUND a folder that belongs to one session is not another's, though their names have the same digest")
+def _(w):
+    w.configure(workspaceAccess="none")
+    w.start().token()
+    same(call(w, None, "write", {"path": "secret", "content": "of a"}, session="agent:main:a")[0], 200)
+    claims = os.path.join(w.data, "workspaces")
+    names = os.listdir(claims)
+    same(len(names), 1)
+    with open(os.path.join(claims, names[0])) as f:
+        same(f.read(), "agent:main:a")
+    with open(os.path.join(claims, names[0]), "w") as f:  # as if that had been there first
+        f.write("agent:main:twin")
+    same(call(w, None, "read", {"path": "secret"}, session="agent:main:a")[0], 200, "control: an open session")
+    w.term()
+    w.start()
+    status, body = call(w, None, "read", {"path": "secret"}, session="agent:main:a")
+    need(status == 409 and "agent:main:twin" in body["error"]["message"], body)
+
+
+@test("FOUND what ran in the background when the gateway was killed has its end in the record at the next start")
+def _(w):
+    w.start().token()
+    pid = w.call("exec", {"command": "sleep 60", "background": True}, id="bg")["result"]["process"]
+    time.sleep(0.3)
+    w.kill()
+    w.start()
+    same([r["state"] for r in w.audit(event="process.end", call=pid)], ["interrupted"])
+    w.term()
+    w.start()
+    same(len(w.audit(event="process.end", call=pid)), 1, "once")
+    same(len(w.audit(event="call.end", call=pid)), 1, "once")
