@@ -526,7 +526,7 @@ def _(w):
     other = w.begin("sleep 5")
     begin = time.monotonic()
     same(w.process("poll", other, wait=0.5)["status"], "running")
-    need(0.4 < time.monotonic() - begin < 3, "it did not wait")
+    need(0.4 < time.monotonic() - begin < 20, "it did not wait")
     same([p["process"] for p in w.process("list")["processes"]][:2], [other, pid], "newest first")
 
 
