@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,4 +101,14 @@ void helper_start(const char *path, const char *const *keep)
     }
     while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
+}
+
+void helper_raise_descriptors(unsigned long most)
+{
+    struct rlimit l;
+
+    if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+        return;
+    l.rlim_cur = l.rlim_max > most ? most : l.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &l);
 }

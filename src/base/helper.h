@@ -14,3 +14,6 @@ bool helper_find(const char *name, char *path, size_t size);
  * are the variables of `keep` (ends with NULL) alone then.
  */
 void helper_start(const char *path, const char *const *keep);
+
+/* As many descriptors as the user may have, up to `most`: of a program that serves many. */
+void helper_raise_descriptors(unsigned long most);

@@ -375,7 +375,6 @@ static void on_closed(struct link *l, const char *why)
 
     if (why && !b->is_draining && !b->is_local) /* else it ends because it is over */
         log_error("the gateway's front: %s", why);
-    b->is_closed = true;
     loop_quit(b->loop);
 }
 
@@ -390,11 +389,6 @@ static void on_room(struct link *l)
         if (a->is_stream && a->watch.job && !a->is_gone)
             command_pump(a);
     }
-}
-
-bool back_is_alone(const struct back *b)
-{
-    return b->is_closed;
 }
 
 /* ---- making ---- */

@@ -42,5 +42,3 @@ int back_reload(struct back *b, const char *facts, struct error *err);
 void back_drain(struct back *b, void (*on_drained)(void *arg), void *arg);
 /* A new one-use code for the page; "" if there is no room. */
 void back_code(struct back *b, char ret[33]);
-/* The front is gone: nobody will ask again. */
-bool back_is_alone(const struct back *b);

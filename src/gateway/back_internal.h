@@ -13,8 +13,7 @@
 #include "tool/jobs.h"
 #include "tool/tool.h"
 
-#define DUMP                (JSON_COMPACT | JSON_REAL_PRECISION(15))
-#define OF(type, member, p) ((type *)((char *)(p)-offsetof(type, member)))
+#define DUMP (JSON_COMPACT | JSON_REAL_PRECISION(15))
 
 struct cookie {
     char digest[65];
@@ -44,7 +43,6 @@ enum counted { COUNT_DONE, COUNT_DENIED, COUNT_FAILED, COUNT_KINDS };
 struct back {
     struct loop *loop;
     struct link link;
-    bool is_closed;
     struct audit audit;
     struct guard *guard;
     struct store *store;
@@ -60,7 +58,7 @@ struct back {
     struct rate rates[LIMIT_RATES];
     struct loop_timer tick, flush;
     uint64_t counts[32][COUNT_KINDS]; /* by place in the table of tools */
-    uint64_t wrong_tokens, seconds_usec, begun_usec;
+    uint64_t wrong_tokens, begun_usec;
     bool is_draining, metrics_are_open, is_local;
     void (*on_drained)(void *arg);
     void *drain_arg;
@@ -100,6 +98,12 @@ struct ask {
     int work_fd; /* borrowed */
     bool waits_to_search;
 };
+
+/* NULL: it has none of that name, or no text. */
+static inline const char *text_of(json_t *object, const char *name)
+{
+    return json_string_value(json_object_get(object, name));
+}
 
 /* ---- ask.c ---- */
 struct ask *ask_new(struct back *b, uint32_t id);
@@ -143,7 +147,6 @@ void search_fail(int out, const struct error *err);
 
 /* ---- commands.c ---- */
 void command_run(struct ask *a);
-void command_release(struct ask *a);
 /* A stream of what the command writes, from a place on; then its answer. */
 void command_follow(struct ask *a, struct job *j, uint64_t place);
 void command_pump(struct ask *a);

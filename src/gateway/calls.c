@@ -20,11 +20,6 @@
 #define SMALL_WRITE (1u << 20)  /* bytes that are written at once */
 #define KEPT_RESULT (64u << 10) /* of a call without a key */
 
-static const char *text_of(json_t *object, const char *name)
-{
-    return json_string_value(json_object_get(object, name));
-}
-
 /* ---- its end ---- */
 
 static void count(struct ask *a, enum call_state state)

@@ -14,11 +14,6 @@
 #define LOG_BYTES   (64u << 10) /* of a log at once, if no limit is asked for */
 #define LOG_PIECES  8192u       /* however small they are */
 
-static const char *text_of(json_t *object, const char *name)
-{
-    return json_string_value(json_object_get(object, name));
-}
-
 /* ---- the stream ---- */
 
 static void send_event(struct ask *a, json_t *e)

@@ -11,11 +11,6 @@
 
 #define READY_BYTES (1u << 20)
 
-static const char *text_of(json_t *object, const char *name)
-{
-    return json_string_value(json_object_get(object, name));
-}
-
 static size_t limit_of(const struct ask *a)
 {
     json_int_t n = json_integer_value(json_object_get(a->params, "limit"));

@@ -13,10 +13,9 @@
 #include "guard/guard.h"
 #include "sandbox/scope.h"
 
-#define LIMIT_SWEEPERS      2u
-#define LIMIT_SAID          (64u << 10)
-#define SWEEP_MS            60000 /* younger ones may be those of a call that runs */
-#define OF(type, member, p) ((type *)((char *)(p)-offsetof(type, member)))
+#define LIMIT_SWEEPERS 2u
+#define LIMIT_SAID     (64u << 10)
+#define SWEEP_MS       60000 /* younger ones may be those of a call that runs */
 
 struct sessions {
     struct loop *loop;

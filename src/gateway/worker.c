@@ -14,8 +14,6 @@
 #include "base/fd.h"
 #include "base/helper.h"
 
-#define OF(type, member, p) ((type *)((char *)(p)-offsetof(type, member)))
-
 enum { OUT = 3, KEPT = 4 }; /* descriptors of the child */
 
 /* In the child: only what it needs is open. */

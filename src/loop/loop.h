@@ -18,6 +18,9 @@
 
 struct loop;
 
+/* Whoever owns an embedded source: OF(struct conn, io, io). */
+#define OF(type, member, p) ((type *)((char *)(p)-offsetof(type, member)))
+
 struct loop_io {
     void (*on_ready)(struct loop_io *io, uint32_t events); /* EPOLLIN, EPOLLOUT, EPOLLHUP, ... */
     struct loop *loop;                                     /* NULL: not in one */

@@ -20,9 +20,8 @@
 #include "guard/guard.h"
 #include "policy/words.h"
 
-#define OF(type, member, p) ((type *)((char *)(p)-offsetof(type, member)))
-#define KILL_USEC           10000000ull /* an init that does not answer so long is not asked again */
-#define LAST_READS          256         /* of what an ended command's pipes hold: 16 MiB */
+#define KILL_USEC  10000000ull /* an init that does not answer so long is not asked again */
+#define LAST_READS 256         /* of what an ended command's pipes hold: 16 MiB */
 
 struct jobs {
     struct loop *loop;

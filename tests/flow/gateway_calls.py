@@ -93,7 +93,7 @@ def _(w):
             same(got[key], 0, f"{agent}: {key}")
         r = w.post("/v1/call", {"tool": "exec", "arguments": {"command": "true"}, "session": session}, token=token)
         need("secret" not in r.body.decode() and set(r.json["denied"]) == {"op", "target", "rule", "reason", "key", "final"}, r)
-    need(running(m) and not os.path.exists(w.path("stolen")), "the command is gone, or something ran")
+    need(wait_for(lambda: running(m)) and not os.path.exists(w.path("stolen")), "the command is gone, or something ran")
     same(w.get(f"/v1/calls/{pid}").status, 200, "control: its own token")
     same(w.call("process", {"action": "poll", "process": pid}, session=session)["result"]["status"], "running")
     need(w.get(f"/v1/audit?call={pid}").json["records"], "control: its own record")
@@ -120,7 +120,8 @@ def _(w):
         need(r.status == 400 and field in r.json["error"]["message"], r)
     r = w.post("/v1/call", {"tool": "exec", "arguments": {"command": "id"}}, headers=[("X-User", "root"), ("X-Forwarded-User", "root")], token=reader)
     same(r.status, 403)
-    same((w.text("note"), len(running(m)) > 0), ("x\n", True))
+    same(w.text("note"), "x\n")
+    need(wait_for(lambda: running(m)), "its command is gone")  # a busy machine may not have begun it
 
 
 @test("6-2 HT-06 no spelling of a session or an agent gets a token out of its pattern")

@@ -19,7 +19,6 @@
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -29,6 +28,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/helper.h"
 #include "base/log.h"
 #include "base/state.h"
 #include "cmd/egress/egress.h"
@@ -47,16 +47,6 @@ static uint64_t idle_usec(void)
     long n = v ? strtol(v, NULL, 10) : 0;
 
     return (uint64_t)(n > 0 && n < 86400 ? n : IDLE_SEC) * 1000000;
-}
-
-static void raise_descriptors(void)
-{
-    struct rlimit l;
-
-    if (getrlimit(RLIMIT_NOFILE, &l) < 0)
-        return;
-    l.rlim_cur = l.rlim_max > MAX_DESCRIPTORS ? MAX_DESCRIPTORS : l.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &l);
 }
 
 /* ---- being the only one ---- */
@@ -242,7 +232,7 @@ int main(int argc, char **argv)
     if (argc > 1)
         return help(strcmp(argv[1], "--help") == 0);
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* it holds what boxes send */
-    raise_descriptors();
+    helper_raise_descriptors(MAX_DESCRIPTORS);
     r = run(&service, &err);
     close_all(&service);
     if (r < 0)

@@ -36,11 +36,10 @@
 #include "gateway/back.h"
 #include "loop/loop.h"
 
-#define OF(type, member, p) ((type *)((char *)(p)-offsetof(type, member)))
-#define DRAIN_USEC          10000000ull
-#define LAST_USEC           2000000ull /* for answers on their way */
-#define PRUNE_USEC          300000000ull
-#define MAX_DESCRIPTORS     65536
+#define DRAIN_USEC      10000000ull
+#define LAST_USEC       2000000ull /* for answers on their way */
+#define PRUNE_USEC      300000000ull
+#define MAX_DESCRIPTORS 65536
 
 struct gateway {
     struct options options;
@@ -71,16 +70,6 @@ void notify(const char *text)
     if (fd >= 0)
         (void)sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&a,
                      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
-}
-
-static void raise_descriptors(void)
-{
-    struct rlimit l;
-
-    if (getrlimit(RLIMIT_NOFILE, &l) < 0)
-        return;
-    l.rlim_cur = l.rlim_max > MAX_DESCRIPTORS ? MAX_DESCRIPTORS : l.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &l);
 }
 
 static int signals_open(struct loop_io *io, struct loop *l, const int *list, size_t n,
@@ -433,7 +422,7 @@ int main(int argc, char **argv)
     /* Answers of a megabyte come and go: what was given back is asked for again at once. */
     (void)mallopt(M_TRIM_THRESHOLD, 32 << 20);
     (void)mallopt(M_TOP_PAD, 1 << 20);
-    raise_descriptors();
+    helper_raise_descriptors(MAX_DESCRIPTORS);
     r = run(g, &err);
     if (r < 0)
         log_error("%s", err.msg);
