@@ -531,7 +531,18 @@ static int send_facts(struct back *b, const char *facts, struct error *err)
     return 0;
 }
 
-static int open_parts(struct back *b, const struct back_options *o, struct error *err)
+static int open_doors(struct back *b, int *channel, struct error *err)
+{
+    const struct doors_options o = {
+        .guard = b->guard, .channel = *channel, .on_closed = on_token_gone, .arg = b};
+
+    if (*channel < 0)
+        return 0;
+    *channel = -1;
+    return doors_new(b->loop, &o, &b->doors, err);
+}
+
+static int open_parts(struct back *b, const struct back_options *o, int *channel, struct error *err)
 {
     const struct guard_options guard = {.audit = &b->audit,
                                         .local_agent = o->local_agent ? o->local_agent : "*",
@@ -550,7 +561,9 @@ static int open_parts(struct back *b, const struct back_options *o, struct error
     if (r >= 0)
         r = jobs_new(b->loop, b->spool, &b->jobs, err);
     if (r >= 0)
-        r = sessions_new(b->loop, &b->sessions, err);
+        r = open_doors(b, channel, err);
+    if (r >= 0)
+        r = sessions_new(b->loop, b->doors, &b->sessions, err);
     if (r >= 0 && !random_hex(b->mcp_key, 32))
         r = error_sys(err, -EIO, "get random bytes");
     return r;
@@ -559,7 +572,7 @@ static int open_parts(struct back *b, const struct back_options *o, struct error
 int back_new(struct loop *l, const struct back_options *o, struct back **ret, struct error *err)
 {
     autoptr(back) b = calloc(1, sizeof(*b));
-    autoclose int fd = o->link;
+    autoclose int fd = o->link, channel = o->channel;
     int r;
 
     if (!b)
@@ -573,7 +586,7 @@ int back_new(struct loop *l, const struct back_options *o, struct back **ret, st
         .tick.on_time = on_tick,
         .flush.on_time = on_flush,
         .begun_usec = loop_now(l)};
-    r = open_parts(b, o, err);
+    r = open_parts(b, o, &channel, err);
     if (r < 0)
         return r;
     r = link_open(&b->link, l, TAKE_FD(fd));
@@ -601,6 +614,7 @@ void back_free(struct back *b)
         link_close(&b->link);
     jobs_free(b->jobs);
     sessions_free(b->sessions);
+    doors_free(b->doors);
     store_free(b->store);
     guard_free(b->guard);
     audit_close(&b->audit);

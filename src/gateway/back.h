@@ -20,13 +20,14 @@ struct loop;
 #define LIMIT_TOKEN_RATE   20000u /* questions of one token in a second */
 #define LIMIT_SEARCHES     16u    /* at once, half of them of one token; others wait for them */
 #define LIMIT_TOKEN_ASKS   1024u  /* questions of one token without an answer */
-#define LIMIT_RATES        (LIMIT_TOKENS + 2u)
+#define LIMIT_RATES        (LIMIT_TOKENS + 256u) /* and those who speak out of boxes */
 #define COOKIE_SEC         (12 * 3600)
 #define CODE_SEC           600 /* a one-use link is good so long */
 #define LIMIT_CODES        8u
 
 struct back_options {
-    int link; /* the socket to the front; ours from here on */
+    int link;    /* the socket to the front; ours from here on */
+    int channel; /* the one for connections out of boxes (doors.h), also; -1: boxes have no door */
     /* `clawden mcp`: who started us, and for which session; NULL for a gateway. */
     const char *local_agent, *local_session;
     /* The front's facts (ops.h), as a JSON object text without "instance" and "version". */

@@ -6,6 +6,7 @@
 #include "audit/audit.h"
 #include "base/error.h"
 #include "gateway/back.h"
+#include "gateway/doors.h"
 #include "gateway/link.h"
 #include "gateway/sessions.h"
 #include "guard/guard.h"
@@ -47,6 +48,7 @@ struct back {
     struct guard *guard;
     struct store *store;
     struct jobs *jobs;
+    struct doors *doors; /* or NULL */
     struct sessions *sessions;
     int data, spool;
     char mcp_key[65];

@@ -200,6 +200,12 @@ static void began(struct ask *a, struct job *j)
         send_event(a, json_pack("{s:i,s:s,s:s}", "seq", 0, "type", "started", "call", j->id));
 }
 
+/* Which of the session's boxes it runs in. */
+static unsigned box_of(const struct ask *a)
+{
+    return (a->pass->verdict.second_box ? BOX_NETWORK : 0u) | (a->pass->sibling ? BOX_SIBLING : 0u);
+}
+
 static void on_box(struct box_wait *w, struct job_box *box, const struct error *why)
 {
     struct ask *a = OF(struct ask, wait, w);
@@ -231,8 +237,8 @@ static void on_box(struct box_wait *w, struct job_box *box, const struct error *
         r = job_begin(a->back->jobs, &q, &j, &err);
     free(web);
     if (r == -ERR_NOT_FOUND && a->tries++ < LIMIT_TRIES) { /* somebody has ended the box */
-        session_lost_box(a->session, v->second_box);
-        session_box(a->session, v->second_box, &a->wait);
+        session_lost_box(a->session, box_of(a));
+        session_box(a->session, box_of(a), &a->wait);
     } else if (r < 0) {
         call_fail(a, &err);
     } else {
@@ -252,7 +258,7 @@ void command_run(struct ask *a)
         return;
     }
     a->wait.on_box = on_box;
-    session_box(a->session, a->pass->verdict.second_box, &a->wait);
+    session_box(a->session, box_of(a), &a->wait);
 }
 
 /* ---- process ---- */

@@ -116,13 +116,15 @@ static int open_all(struct front *f, int link_fd, struct error *err)
     r = link_open(&f->link, f->loop, link_fd);
     if (r < 0)
         return error_sys(err, r, "open the line to the gateway's back");
-    return f->o.stdio ? stdio_new(f, err) : open_server(f, err);
+    r = f->o.stdio ? stdio_new(f, err) : open_server(f, err);
+    return r < 0 || f->doors.fd < 0 ? r : doors_watch(f, f->doors.fd, err);
 }
 
 /* The options' descriptors are ours from here on. */
 static int take_options(struct front *f, const struct front_options *o, struct error *err)
 {
     f->o = *o;
+    f->doors.fd = o->door_fd;
     f->o.n_listeners = 0;
     f->listeners = calloc(o->n_listeners + 1, sizeof(*f->listeners));
     if (!f->listeners)
@@ -138,6 +140,8 @@ static void close_options(const struct front_options *o)
     for (size_t i = 0; i < o->n_listeners; i++)
         (void)close(o->listeners[i].fd);
     (void)close(o->link_fd);
+    if (o->door_fd >= 0)
+        (void)close(o->door_fd);
 }
 
 int front_new(struct loop *l, const struct front_options *o, struct front **ret, struct error *err)
@@ -175,6 +179,8 @@ void front_free(struct front *f)
     if (!f)
         return;
     f->is_over = true; /* nobody is told any more */
+    loop_remove(&f->doors);
+    close_fd(&f->doors.fd);
     sockets_free(f);
     http_server_free(f->server); /* its requests are told that they are gone */
     stdio_free(f->stdio);

@@ -37,14 +37,18 @@ struct loop;
 #define LIMIT_FRONT_WS_ASKS   64u          /* questions of one WebSocket without an answer */
 #define LIMIT_FRONT_CALLS     256u         /* calls over standard input that run at once */
 #define LIMIT_FRONT_PROGRESS  4096u        /* bytes of output in one progress message */
+#define LIMIT_FRONT_DOOR      32u          /* connections by one door */
+#define LIMIT_FRONT_DOORS     1024u        /* connections by all doors */
 
 struct front_listener {
     int fd; /* a listening socket */
     bool tls;
+    const char *token; /* who comes in by it has this one, and shows none; NULL */
 };
 
 struct front_options {
     int link_fd;
+    int door_fd; /* where connections out of boxes come from (doors.h), or -1 */
     const struct front_listener *listeners;
     size_t n_listeners;
     bool stdio; /* MCP on in_fd and out_fd, a message per line, instead of listeners */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A belt around the parsers of what strangers send: from here on this process speaks on the sockets
- * it has and on those that come in by its listeners, and can do nothing else. A few calls that only
+ * it has, those that come in by its listeners and those that the back hands it, and can do nothing
+ * else. A few calls that only
  * the C library and OpenSSL ask for are in the list, because they do so when they like.
  */
 #include <errno.h>
@@ -21,6 +22,8 @@ static const uint16_t calls[] = {
     SYS_epoll_pwait,
     SYS_epoll_ctl,
     SYS_recvfrom,
+    SYS_recvmsg,
+    SYS_getpeername,
     SYS_sendto,
     SYS_read,
     SYS_write,

@@ -203,7 +203,7 @@ static bool is_own_page(const struct http_exchange *x)
     return gate_is_own_origin(x->head);
 }
 
-unsigned gate_credential(const struct http_exchange *x, struct credential *ret,
+unsigned gate_credential(const struct http_exchange *x, const char *token, struct credential *ret,
                          const char **ret_why)
 {
     const struct http_slice *bearer = http_find(x->head, "Authorization");
@@ -212,8 +212,10 @@ unsigned gate_credential(const struct http_exchange *x, struct credential *ret,
 
     *ret = (struct credential){0};
     *ret_why = "there is more than one credential";
-    if (n > 1 || (n == 1 && bearer))
+    if (n + (bearer != NULL) + (token != NULL) > 1)
         return 400;
+    if (token)
+        return take_token((struct http_slice){token, strlen(token)}, ret) ? 0 : 401;
     *ret_why = bearer || n ? "the credential is not one of ours" : NULL;
     if (bearer ? !take_bearer(*bearer, ret) : n == 0 || !take_cookie(cookie, ret))
         return 401;

@@ -228,12 +228,20 @@ static void begin_body(struct request *r)
         read_body(r);
 }
 
+static const char *token_of_door(const struct request *r)
+{
+    const struct front_listener *l = r->x->listener;
+
+    return l ? l->token : NULL;
+}
+
 static bool needs_credential(const struct request *r)
 {
     if (!r->route)
         return true;
     if (r->route->run == serve_metrics && r->front->facts.metrics_open &&
-        !http_find(r->x->head, "Authorization") && gate_is_loopback(&r->x->peer))
+        !http_find(r->x->head, "Authorization") && gate_is_loopback(&r->x->peer) &&
+        !token_of_door(r))
         return false;
     return !(r->route->flags & ROUTE_OPEN);
 }
@@ -245,7 +253,7 @@ static bool pass_gate(struct request *r)
     unsigned status = gate_host(r->front, r->x->head, &why);
 
     if (status == 0 && needs_credential(r))
-        status = gate_credential(r->x, &r->asker.who, &why);
+        status = gate_credential(r->x, token_of_door(r), &r->asker.who, &why);
     else
         r->is_known = true;
     if (status == 0)

@@ -17,6 +17,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
+struct front_door;
 struct request;
 struct socket;
 struct stdio;
@@ -92,6 +93,9 @@ struct front {
     struct socket *sockets;
     size_t n_sockets;
     struct stdio *stdio;
+    struct loop_io doors; /* what comes out of boxes */
+    struct front_door *door_list;
+    size_t n_door_conns;
     size_t bodies; /* bytes */
     uint64_t ids;  /* of requests */
 };
@@ -139,7 +143,8 @@ int fields_from_query(const struct op *op, struct http_slice query, json_t *obje
 
 /* 0, or the status of a refusal, with *ret_why. */
 unsigned gate_host(const struct front *f, const struct http_head *head, const char **ret_why);
-unsigned gate_credential(const struct http_exchange *x, struct credential *ret,
+/* token: that of the door it came by, or NULL. */
+unsigned gate_credential(const struct http_exchange *x, const char *token, struct credential *ret,
                          const char **ret_why);
 /* Is the Origin that of the Host itself? */
 bool gate_is_own_origin(const struct http_head *head);
@@ -178,6 +183,10 @@ const struct route *route_find(enum http_method method, struct http_slice path,
                                struct http_slice *ret_arg, char *ret_allow, size_t size);
 /* The name in the path's braces; false: it has none. */
 bool route_arg(const struct route *route, char *ret, size_t size);
+
+/* ---- connections out of boxes (front_doors.c) ---- */
+
+int doors_watch(struct front *f, int fd, struct error *err);
 
 /* ---- requests (front_http.c) ---- */
 

@@ -258,7 +258,10 @@ void op_metrics(struct ask *a, const struct identity *who)
     const struct back *b = a->back;
     json_t *all = json_array(), *s;
 
-    (void)who;
+    if (who && who->bound->is_door) { /* of everybody's calls a box is told nothing */
+        ask_refuse(a, 403, "denied", "a box is not told what others do");
+        return;
+    }
     s = family(all, "clawden_calls_total", "counter",
                "Calls that were answered, by tool and outcome.");
     for (size_t i = 0; i < n_tools && i < 32; i++)
@@ -286,13 +289,18 @@ void op_metrics(struct ask *a, const struct identity *who)
 
 void tool_status(struct ask *a)
 {
-    static const char *const names[] = {"isolated", "network"};
+    static const char *const names[SESSION_BOXES] = {
+        [0] = "isolated",
+        [BOX_NETWORK] = "network",
+        [BOX_SIBLING] = "isolated sibling",
+        [BOX_SIBLING | BOX_NETWORK] = "network sibling",
+    };
     const struct session *s = a->session;
     const struct policy *p = &s->settings->policy;
     json_t *boxes = json_array();
     size_t running = 0;
 
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < SESSION_BOXES; i++)
         if (s->boxes[i].box)
             (void)json_array_append_new(boxes, json_pack("{s:s,s:s,s:s}", "route", names[i], "name",
                                                          s->boxes[i].box->record->name, "network",

@@ -4,7 +4,7 @@
  * What the front may ask the back (link.h). Every LINK_ASK is
  *
  *     {"op": ..., "params": {...},
- *      "token": "cdn_..."      as the client sent it; or "cookie": "...", from a login;
+ *      "token": "cdn_..."      as the client sent it, or of the door he came by (doors.h); or "cookie": "...", from a login;
  *                              or neither: `clawden mcp`'s front is its user's own
  *      "peer": "127.0.0.1",    for limits on guessing
  *      "request": "..."}       16 hex digits, for the log

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "gateway/doors.h"
 #include "guard/guard.h"
 #include "sandbox/scope.h"
 
@@ -19,6 +20,7 @@
 
 struct sessions {
     struct loop *loop;
+    struct doors *doors;
     struct session *list; /* most recently used first */
     size_t n;
     struct session_box *queue; /* boxes to be made, first come first */
@@ -59,11 +61,16 @@ static void work_make(const void *arg, int out, int kept)
 {
     const struct session_box *b = arg;
     const struct session *s = b->session;
+    const char *argv[12] = {"clawden", "sandbox", "start",     "--json",
+                            "--agent", s->agent,  "--session", s->key};
+    size_t n = 8;
 
     (void)kept;
-    worker_become(out, (const char *const[]){"clawden", "sandbox", "start", "--json", "--agent",
-                                             s->agent, "--session", s->key,
-                                             b->network ? "--network" : NULL, NULL});
+    if (b->which & BOX_NETWORK)
+        argv[n++] = "--network";
+    if (b->which & BOX_SIBLING)
+        argv[n++] = "--sibling";
+    worker_become(out, argv);
 }
 
 /* What it says of an error, as an error. */
@@ -102,6 +109,30 @@ static void queue(struct session_box *b)
     *last = b;
 }
 
+static void lose(struct session_box *b)
+{
+    door_close(b->door);
+    b->door = NULL;
+    job_box_drop(b->box);
+    b->box = NULL;
+}
+
+/* Who speaks out of it: its session; where an agent's sessions share it, the agent's main one;
+ * where agents do, nobody. A sibling has no sibling. */
+static void open_door(struct session_box *b)
+{
+    const struct session *s = b->session;
+    char key[NAMES_SESSION];
+
+    if (!s->all->doors || b->which & BOX_SIBLING || s->settings->policy.scope == SCOPE_SHARED)
+        return;
+    if (s->settings->policy.scope == SCOPE_AGENT)
+        (void)snprintf(key, sizeof(key), "agent:%s:main", s->agent);
+    else
+        (void)snprintf(key, sizeof(key), "%s", s->key);
+    b->door = door_open(s->all->doors, b->box->record, s->agent, key);
+}
+
 static void on_made(struct worker *w)
 {
     struct session_box *b = OF(struct session_box, maker, w);
@@ -117,8 +148,13 @@ static void on_made(struct worker *w)
         return;
     }
     if (r >= 0) {
+        struct door *old = b->door; /* of the same box, maybe */
+
+        b->door = NULL;
         job_box_drop(b->box);
         b->box = job_box_new(TAKE_PTR(record));
+        open_door(b);
+        door_close(old);
         all->made++;
     }
     tell(b, r < 0 ? &err : NULL);
@@ -151,9 +187,9 @@ static void make_next(struct sessions *all)
     }
 }
 
-void session_box(struct session *s, bool network, struct box_wait *w)
+void session_box(struct session *s, unsigned which, struct box_wait *w)
 {
-    struct session_box *b = &s->boxes[network];
+    struct session_box *b = &s->boxes[which];
 
     if (b->box) {
         w->on_box(w, b->box, NULL);
@@ -170,10 +206,9 @@ void session_box(struct session *s, bool network, struct box_wait *w)
     make_next(s->all);
 }
 
-void session_lost_box(struct session *s, bool network)
+void session_lost_box(struct session *s, unsigned which)
 {
-    job_box_drop(s->boxes[network].box);
-    s->boxes[network].box = NULL;
+    lose(&s->boxes[which]);
 }
 
 /* ---- sessions ---- */
@@ -182,7 +217,7 @@ static bool is_busy(const struct session *s)
 {
     if (s->users)
         return true;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < SESSION_BOXES; i++)
         if (s->boxes[i].waiting || s->boxes[i].maker.pid || s->boxes[i].is_queued)
             return true;
     return false;
@@ -200,9 +235,9 @@ static void session_free(struct session *s)
 {
     if (!s)
         return;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < SESSION_BOXES; i++) {
         worker_leave(&s->boxes[i].maker); /* it goes on; the box is found the next time */
-        job_box_drop(s->boxes[i].box);
+        lose(&s->boxes[i]);
     }
     if (s->back) {
         *s->back = s->next;
@@ -236,13 +271,14 @@ static void to_front(struct session *s)
     s->used_usec = loop_now(all->loop);
 }
 
-int sessions_new(struct loop *l, struct sessions **ret, struct error *err)
+int sessions_new(struct loop *l, struct doors *doors, struct sessions **ret, struct error *err)
 {
     struct sessions *all = calloc(1, sizeof(*all));
 
     if (!all)
         return error_sys(err, -ENOMEM, "make the table of sessions");
     all->loop = l;
+    all->doors = doors;
     *ret = all;
     return 0;
 }
@@ -352,8 +388,8 @@ static struct session *session_new(struct sessions *all, const char *agent, cons
     s->all = all;
     s->workspace = -1;
     s->sweeper = (struct worker)WORKER_NONE;
-    for (int i = 0; i < 2; i++)
-        s->boxes[i] = (struct session_box){.session = s, .network = i, .maker = WORKER_NONE};
+    for (unsigned i = 0; i < SESSION_BOXES; i++)
+        s->boxes[i] = (struct session_box){.session = s, .which = i, .maker = WORKER_NONE};
     (void)snprintf(s->key, sizeof(s->key), "%s", key);
     (void)snprintf(s->agent, sizeof(s->agent), "%s", agent);
     return s;
@@ -374,8 +410,10 @@ int session_get(struct sessions *all, const struct pass *p, struct session **ret
         return error_set(err, ERR_DENIED, "session '%s' is one of agent '%s'", s->key, s->agent);
     if (s->settings != p->settings) {
         r = open_session(s, p, err);
-        for (int i = 0; i < 2 && r >= 0; i++) /* they may have to be made anew */
-            session_lost_box(s, i);
+        for (unsigned i = 0; i < SESSION_BOXES && r >= 0; i++) { /* they may have to be made anew */
+            job_box_drop(s->boxes[i].box);
+            s->boxes[i].box = NULL;
+        }
     }
     if (r < 0)
         return r;
@@ -425,7 +463,7 @@ int sessions_end(struct sessions *all, const char *agent, const char *key)
         to_front(s);
     }
     stop_sweeper(s);
-    for (int i = 0; i < 2; i++)
+    for (unsigned i = 0; i < SESSION_BOXES; i++)
         session_lost_box(s, i);
     s->is_ending = true;
     s->sweeper.on_end = on_ended;

@@ -16,6 +16,8 @@
 #include "policy/names.h"
 #include "tool/jobs.h"
 
+struct door;
+struct doors;
 struct error;
 struct guard_agent;
 struct pass;
@@ -32,10 +34,14 @@ struct box_wait {
 };
 void box_wait_stop(struct box_wait *w);
 
+/* Which of a session's boxes: bits. */
+enum { BOX_NETWORK = 1, BOX_SIBLING = 2, SESSION_BOXES = 4 };
+
 struct session_box {
     struct session *session;
-    bool network;
+    unsigned which;
     struct job_box *box; /* NULL: none is known */
+    struct door *door;   /* out of it, or NULL */
     struct box_wait *waiting;
     struct session_box *queue; /* the next to be made */
     bool is_queued;
@@ -49,17 +55,18 @@ struct session {
     char key[NAMES_SESSION], agent[NAMES_AGENT];
     struct guard_agent *settings;
     int workspace;
-    char mount[128];             /* what the box calls the workspace */
-    char path[LIMIT_PATH];       /* what the host calls it */
-    struct session_box boxes[2]; /* isolated, with a network */
-    struct worker sweeper;       /* removes what a killed gateway has left in the workspace */
+    char mount[128];       /* what the box calls the workspace */
+    char path[LIMIT_PATH]; /* what the host calls it */
+    struct session_box boxes[SESSION_BOXES];
+    struct worker sweeper; /* removes what a killed gateway has left in the workspace */
     struct loop_timer sweep;
     bool is_ending;
     uint64_t used_usec;
     unsigned users; /* calls that work in it: it stays until they are done */
 };
 
-int sessions_new(struct loop *l, struct sessions **ret, struct error *err);
+/* doors: NULL for boxes without any. */
+int sessions_new(struct loop *l, struct doors *doors, struct sessions **ret, struct error *err);
 void sessions_free(struct sessions *all);
 DEFINE_AUTOPTR(sessions)
 size_t sessions_count(const struct sessions *all);
@@ -72,8 +79,8 @@ int session_get(struct sessions *all, const struct pass *p, struct session **ret
 struct session *session_find(struct sessions *all, const char *key);
 void session_root(const struct session *s, struct files_root *ret);
 /* on_box() comes now or later. */
-void session_box(struct session *s, bool network, struct box_wait *w);
+void session_box(struct session *s, unsigned which, struct box_wait *w);
 /* Nobody listened there: it is looked for, or made, again. */
-void session_lost_box(struct session *s, bool network);
+void session_lost_box(struct session *s, unsigned which);
 /* Removes its boxes (in a process of its own); the workspace stays. -errno. */
 int sessions_end(struct sessions *all, const char *agent, const char *key);

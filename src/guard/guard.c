@@ -16,6 +16,13 @@
 
 #define NO_PATTERN "\n" /* no session key has one in it */
 
+/* Who speaks from within a box. */
+struct door_token {
+    struct token token;
+    char agent[NAMES_AGENT], session[NAMES_SESSION];
+    char *sessions[2];
+};
+
 struct guard {
     struct audit *audit;
     struct tokens *tokens;
@@ -25,6 +32,8 @@ struct guard {
     bool has_local, local_is_open;
     struct token local;
     char *local_sessions[2];
+    struct door_token *doors[LIMIT_DOORS];
+    size_t n_doors;
 };
 
 /* ---- what is shared ---- */
@@ -183,6 +192,8 @@ void guard_free(struct guard *g)
     if (!g)
         return;
     forget_agents(g);
+    while (g->n_doors)
+        free(g->doors[--g->n_doors]);
     config_drop(g->config);
     tokens_free(g->tokens);
     free(g->local.agent);
@@ -232,6 +243,9 @@ static const struct token *find_token(const struct guard *g, const char *id, int
     if (strcmp(id, GUARD_LOCAL) == 0)
         return g->has_local ? &g->local : NULL;
     t = by_id(g->tokens, id);
+    for (size_t i = 0; !t && i < g->n_doors; i++)
+        if (strcmp(g->doors[i]->token.id, id) == 0)
+            t = &g->doors[i]->token;
     return t && t->expires && t->expires <= now ? NULL : t;
 }
 
@@ -250,10 +264,66 @@ static int identity_of(const struct token *t, struct identity *ret, struct error
     return 0;
 }
 
+/* ---- doors ---- */
+
+int guard_door(struct guard *g, const char *agent, const char *session, char ret_text[TOKEN_TEXT],
+               char ret_id[TOKEN_ID], struct error *err)
+{
+    struct door_token *d;
+    int r;
+
+    if (g->n_doors == LIMIT_DOORS)
+        return error_set(err, ERR_TOO_LARGE, "more than %u boxes can be spoken from", LIMIT_DOORS);
+    d = calloc(1, sizeof(*d));
+    if (!d)
+        return error_sys(err, -ENOMEM, "make a door");
+    (void)snprintf(d->agent, sizeof(d->agent), "%s", agent);
+    (void)snprintf(d->session, sizeof(d->session), "%s", session);
+    d->sessions[0] = d->session;
+    d->token = (struct token){.agent = d->agent,
+                              .sessions = d->sessions,
+                              .rights = RIGHT_READ | RIGHT_RUN,
+                              .is_door = true};
+    r = token_make(&d->token, ret_text, err);
+    if (r < 0) {
+        free(d);
+        return r;
+    }
+    (void)snprintf(ret_id, TOKEN_ID, "%s", d->token.id);
+    g->doors[g->n_doors++] = d;
+    return 0;
+}
+
+void guard_door_close(struct guard *g, const char *id)
+{
+    for (size_t i = 0; i < g->n_doors; i++)
+        if (strcmp(g->doors[i]->token.id, id) == 0) {
+            free(g->doors[i]);
+            g->doors[i] = g->doors[--g->n_doors];
+            return;
+        }
+}
+
+static const struct token *check_doors(const struct guard *g, const char *text, size_t len)
+{
+    for (size_t i = 0; i < g->n_doors; i++)
+        if (token_is(&g->doors[i]->token, text, len))
+            return &g->doors[i]->token;
+    return NULL;
+}
+
+static const struct token *check(const struct guard *g, const char *text, size_t len,
+                                 int64_t now_sec)
+{
+    const struct token *t = tokens_check(g->tokens, text, len, now_sec);
+
+    return t ? t : check_doors(g, text, len);
+}
+
 int guard_identify(struct guard *g, const char *text, size_t len, int64_t now_sec,
                    struct identity *ret, struct error *err)
 {
-    return identity_of(text               ? tokens_check(g->tokens, text, len, now_sec)
+    return identity_of(text               ? check(g, text, len, now_sec)
                        : g->local_is_open ? find_token(g, GUARD_LOCAL, now_sec)
                                           : NULL,
                        ret, err);
@@ -284,11 +354,11 @@ int guard_names(const struct identity *who, const char *agent, const char *sessi
                 char ret_agent[NAMES_AGENT], char ret_session[NAMES_SESSION], struct error *err)
 {
     char of_session[NAMES_AGENT] = "";
-    const char *first = literal(who->bound->sessions ? who->bound->sessions[0] : NULL);
+    const char *first = who->bound->sessions ? who->bound->sessions[0] : NULL;
     int n;
 
     if (!session && !agent)
-        session = first;
+        session = who->bound->is_door ? first : literal(first);
     if (session && (strlen(session) >= NAMES_SESSION ||
                     names_agent_of(session, of_session, sizeof(of_session)) < 0))
         return error_set(err, ERR_INVALID,
@@ -448,6 +518,7 @@ int guard_admit(struct guard *g, const struct identity *who, const struct guard_
         return r;
     p->begun_ms = w->now_ms;
     p->may_write = who->bound->rights & RIGHT_RUN;
+    p->sibling = who->bound->is_door;
     (void)snprintf(p->token, sizeof(p->token), "%s", who->token);
     (void)snprintf(denial->call, sizeof(denial->call), "%s", p->call);
     (void)snprintf(denial->op, sizeof(denial->op), "%s", w->tool);

@@ -22,8 +22,9 @@ struct audit;
 struct error;
 struct guard;
 
-#define CALL_ID            33u  /* 32 hex digits and NUL */
-#define LIMIT_GUARD_AGENTS 256u /* whose settings are kept ready */
+#define CALL_ID            33u   /* 32 hex digits and NUL */
+#define LIMIT_GUARD_AGENTS 256u  /* whose settings are kept ready */
+#define LIMIT_DOORS        4096u /* boxes that can be spoken from at once */
 
 /* The configuration as it was read once; whoever works under it holds on to it. */
 struct guard_config {
@@ -58,6 +59,7 @@ struct pass {
     struct verdict verdict; /* the route, and the words to execute */
     struct guard_agent *settings;
     bool may_write;
+    bool sibling; /* it came out of a box of this session: commands run in the one beside it */
     int64_t begun_ms;
 };
 void pass_free(struct pass *p);
@@ -99,6 +101,11 @@ int guard_identify(struct guard *g, const char *text, size_t len, int64_t now_se
 /* By the id alone, for one who has shown the token before (a cookie). */
 int guard_recall(struct guard *g, const char *id, int64_t now_sec, struct identity *ret,
                  struct error *err);
+/* Somebody new: whoever speaks from within a box of this session, and may look and run there and
+ * nowhere else. Known to this guard alone, until guard_door_close(). */
+int guard_door(struct guard *g, const char *agent, const char *session, char ret_text[TOKEN_TEXT],
+               char ret_id[TOKEN_ID], struct error *err);
+void guard_door_close(struct guard *g, const char *id);
 /* May it do this with that session? What is no session key is nobody's. */
 bool guard_may(const struct identity *who, unsigned right, const char *session);
 /* The agent and session of a call that names none, or only one of them. */

@@ -488,6 +488,30 @@ static bool same_digest(const uint8_t *a, const uint8_t *b)
     return differ == 0;
 }
 
+int token_make(struct token *t, char ret_text[TOKEN_TEXT], struct error *err)
+{
+    static const struct tokens none;
+    int r = make_id(&none, t->id, err);
+
+    return r < 0 ? r : make_secret(t, ret_text, err);
+}
+
+static bool is_token_text(const char *text, size_t len)
+{
+    return len == TEXT_LENGTH && memcmp(text, PREFIX, sizeof(PREFIX) - 1) == 0 &&
+           text[SECRET_AT - 1] == '_' && is_lower_hex(text + SECRET_AT, SECRET);
+}
+
+bool token_is(const struct token *t, const char *text, size_t len)
+{
+    uint8_t digest[32];
+
+    if (!is_token_text(text, len) || memcmp(text + sizeof(PREFIX) - 1, t->id, TOKEN_ID - 1) != 0)
+        return false;
+    digest_of(text + SECRET_AT, digest);
+    return same_digest(digest, t->digest);
+}
+
 const struct token *tokens_check(const struct tokens *t, const char *text, size_t len, int64_t now)
 {
     static const uint8_t nobody[32]; /* of no secret that anybody could find */
@@ -495,8 +519,7 @@ const struct token *tokens_check(const struct tokens *t, const char *text, size_
     uint8_t digest[32];
     char id[TOKEN_ID];
 
-    if (len != TEXT_LENGTH || memcmp(text, PREFIX, sizeof(PREFIX) - 1) != 0 ||
-        text[SECRET_AT - 1] != '_' || !is_lower_hex(text + SECRET_AT, SECRET))
+    if (!is_token_text(text, len))
         return NULL;
     (void)snprintf(id, sizeof(id), "%.*s", (int)TOKEN_ID - 1, text + sizeof(PREFIX) - 1);
     one = find(t, id);
@@ -512,6 +535,8 @@ bool token_may(const struct token *t, unsigned right, const char *agent, const c
         return false;
     if (t->rights & RIGHT_ADMIN)
         return true;
+    if (t->is_door)
+        return strcmp(t->agent, agent) == 0 && strcmp(t->sessions[0], session) == 0;
     if (!glob_match(t->agent, agent))
         return false;
     for (size_t i = 0; t->sessions[i]; i++)

@@ -35,6 +35,7 @@ struct token {
     unsigned rights;
     int64_t created, expires; /* seconds; expires 0: never */
     char *note;
+    bool is_door; /* of a box: its agent and session are names, no patterns */
 };
 
 struct tokens;
@@ -61,6 +62,10 @@ int tokens_rotate(const char *id, char ret_text[TOKEN_TEXT], struct error *err);
  * nothing about the secret. */
 const struct token *tokens_check(const struct tokens *t, const char *text, size_t len, int64_t now);
 
+/* An id and a secret for a token that is not kept on disk. */
+int token_make(struct token *t, char ret_text[TOKEN_TEXT], struct error *err);
+/* Is this its text? How long it takes says nothing about the secret. */
+bool token_is(const struct token *t, const char *text, size_t len);
 /* Has it this right for this session of this agent? */
 bool token_may(const struct token *t, unsigned right, const char *agent, const char *session);
 const char *right_name(enum right r);

@@ -13,7 +13,6 @@
 #include "policy/internal.h"
 
 #define SHARED   "shared"
-#define NETWORK  "-net"
 #define HASHED   "workspace-" /* a slug that is nothing but a hash */
 #define BOX_MAX  (NAMES_BOX - 1)
 #define SLUG_CUT 32 /* characters of the key that a slug shows */
@@ -334,7 +333,7 @@ static bool is_box_name(const char *s)
     return *s && strchr(plain + 3, *s) && s[strspn(s, plain)] == 0;
 }
 
-int names_box(enum names_version v, const char *prefix, const char *scope_key, bool network,
+int names_box(enum names_version v, const char *prefix, const char *scope_key, const char *suffix,
               char ret[static NAMES_BOX])
 {
     char slug[NAMES_SLUG], full[NAMES_PREFIX + NAMES_SLUG];
@@ -348,9 +347,9 @@ int names_box(enum names_version v, const char *prefix, const char *scope_key, b
     (void)snprintf(full, sizeof(full), "%s%s", prefix, slug);
     if (!is_box_name(full))
         return -EINVAL;
-    if (network) {
-        cut_name(prefix, slug, BOX_MAX - strlen(NETWORK), ret);
-        memcpy(ret + strlen(ret), NETWORK, sizeof(NETWORK));
+    if (suffix[0]) {
+        cut_name(prefix, slug, BOX_MAX - strlen(suffix), ret);
+        (void)snprintf(ret + strlen(ret), NAMES_BOX - strlen(ret), "%s", suffix);
     } else if (v == NAMES_WORKSPACE) {
         cut_name(prefix, slug, BOX_MAX, ret);
     } else {

@@ -25,6 +25,11 @@ enum scope { SCOPE_SESSION, SCOPE_AGENT, SCOPE_SHARED };
 #define NAMES_BOX     64  /* 63 characters, docker's own limit for a host name, and a NUL */
 #define NAMES_PREFIX  128 /* characters of a box's prefix */
 
+/* With a network; beside the one that asks for it (scope.h); both. */
+#define NAMES_NETWORK         "-net"
+#define NAMES_SIBLING         "-sib"
+#define NAMES_SIBLING_NETWORK "-sib-net"
+
 /* The key under which calls share a box. `workspace` (absolute) is needed by NAMES_WORKSPACE
  * only. Without `agent` (NULL or "") the session's counts. A session that is called `shared` is
  * refused by NAMES_PLAIN: its key would be that of the shared scope. */
@@ -33,18 +38,18 @@ int names_scope_key(enum names_version v, enum scope scope, const char *agent, c
 /* The scope's part of a box's name, and its folder's; `shared` of the shared scope. */
 int names_slug(enum names_version v, const char *scope_key, char ret[static NAMES_SLUG]);
 /*
- * `network`: the box of the same scope that has a network, `-net` after the name.
+ * `suffix`: "" or one of the suffixes above: another box of the same scope.
  *
  * A name that is too long is cut as the client does. NAMES_PLAIN cuts its end, so that a prefix of
  * more than 22 characters costs digits of the slug's hash, and one of 63 the whole slug: two scopes
- * may then have one name. NAMES_WORKSPACE keeps a hash of the whole name. So does a network box's
- * name in both versions: the name is first cut, by the rule of NAMES_WORKSPACE, to the 59
- * characters that leave room for `-net`; two scopes never share it by cutting.
+ * may then have one name. NAMES_WORKSPACE keeps a hash of the whole name. So does a name with a
+ * suffix in both versions: it is first cut, by the rule of NAMES_WORKSPACE, to what leaves room for
+ * the suffix; two scopes never share it by cutting.
  *
  * -EINVAL also for a prefix that is longer than NAMES_PREFIX or would not make a name of
  * [A-Za-z0-9][A-Za-z0-9_.-]*.
  */
-int names_box(enum names_version v, const char *prefix, const char *scope_key, bool network,
+int names_box(enum names_version v, const char *prefix, const char *scope_key, const char *suffix,
               char ret[static NAMES_BOX]);
 /* The main session of an agent: `agent:<id>:main`, or `global` where sessions are global. Only in
  * this spelling: what is not the main session is sandboxed. */

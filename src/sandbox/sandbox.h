@@ -205,3 +205,7 @@ int sandbox_usage(const struct box_record *r, struct box_usage *ret, struct erro
  * changing what stands there: decide on the descriptor, not on the path. */
 int sandbox_open_inside(const struct box_record *r, const char *path, int flags, mode_t mode,
                         struct error *err);
+/* A listening stream socket in a folder of a running box, for all of its users; one that stands
+ * there is replaced. Its descriptor does not block. */
+int sandbox_listen_inside(const struct box_record *r, const char *folder, const char *name,
+                          struct error *err);

@@ -2,9 +2,11 @@
 #pragma once
 /*
  * The box of a scope. A scope key (policy/names.h) names one box, and a second one, `-net`, for the
- * calls that need a network; whoever asks first makes it. What a box was made from is in its label
- * `openclaw.configHash`: when the configuration says something else by now the box is made anew,
- * unless it was used in the last five minutes, because then somebody is at work in it.
+ * calls that need a network; whoever asks first makes it. Each has a sibling, `-sib`, with the same
+ * folders and settings, for those who are in a box already and want one. What a box was made from
+ * is in its label `openclaw.configHash`: when the configuration says something else by now the box
+ * is made anew, unless it was used in the last five minutes, because then somebody is at work in
+ * it.
  */
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -37,6 +39,7 @@ struct scope_request {
     const struct policy *policy;
     const char *agent, *session;
     bool network; /* the box with a network, where there are two */
+    bool sibling; /* the one beside it, for what a command in it asks for (C48) */
 };
 
 /* One entry of the box's environment, for explain: never with its value. */

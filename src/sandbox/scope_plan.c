@@ -97,11 +97,17 @@ static bool is_folder(const char *path)
 
 /* ---- who ---- */
 
+static const char *suffix_of(const struct scope_request *q)
+{
+    if (q->network && policy_is_dual(q->policy))
+        return q->sibling ? NAMES_SIBLING_NETWORK : NAMES_NETWORK;
+    return q->sibling ? NAMES_SIBLING : "";
+}
+
 /* Another name of the same scope, which newer clients use: their box is the scope's box. */
 static void find_other(const struct scope_request *q, const char *agent, struct scope_plan *p)
 {
     const char *prefix = settings_text(q->settings, SETTING_PREFIX);
-    const bool network = q->network && policy_is_dual(q->policy);
     autoptr(box_record) there = NULL;
     char key[NAMES_KEY], slug[NAMES_SLUG], name[NAMES_BOX];
     const char *label;
@@ -110,8 +116,9 @@ static void find_other(const struct scope_request *q, const char *agent, struct 
     if (names_scope_key(NAMES_WORKSPACE, q->policy->scope, agent, q->session, p->agent_workspace,
                         key) < 0 ||
         names_slug(NAMES_WORKSPACE, key, slug) < 0 ||
-        names_box(NAMES_WORKSPACE, prefix, key, network, name) < 0 || strcmp(name, p->name) == 0 ||
-        sandbox_find(name, &there, &none) < 0 || strcmp(there->name, name) != 0)
+        names_box(NAMES_WORKSPACE, prefix, key, suffix_of(q), name) < 0 ||
+        strcmp(name, p->name) == 0 || sandbox_find(name, &there, &none) < 0 ||
+        strcmp(there->name, name) != 0)
         return;
     label = scope_label(there, LABEL_SESSION);
     if (!label || strcmp(label, key) != 0)
@@ -145,7 +152,6 @@ static int plan_agent(const struct scope_request *q, char ret[static NAMES_AGENT
 static int plan_names(const struct scope_request *q, struct scope_plan *p, struct error *err)
 {
     const char *prefix = settings_text(q->settings, SETTING_PREFIX);
-    const bool network = q->network && policy_is_dual(q->policy);
     char agent[NAMES_AGENT];
     int r = plan_agent(q, agent);
 
@@ -156,7 +162,7 @@ static int plan_names(const struct scope_request *q, struct scope_plan *p, struc
                          "of an agent is like agent:main:work",
                          q->session ? q->session : "", q->agent ? q->agent : "");
     if (names_slug(NAMES_PLAIN, p->key, p->slug) < 0 || !prefix ||
-        names_box(NAMES_PLAIN, prefix, p->key, network, p->name) < 0)
+        names_box(NAMES_PLAIN, prefix, p->key, suffix_of(q), p->name) < 0)
         return error_set(err, ERR_INVALID,
                          "docker.containerPrefix '%s': names of boxes begin with a letter or digit "
                          "and have [A-Za-z0-9_.-] in them",

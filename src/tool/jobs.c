@@ -619,6 +619,7 @@ static int start(struct job *j, const struct job_request *q, struct error *err)
 {
     json_t *args = q->arguments, *input = json_object_get(args, "stdin");
     bool pty = json_is_true(json_object_get(args, "pty"));
+    bool waits = j->background || json_is_true(json_object_get(args, "stdinOpen"));
     int fds[3] = {-1, -1, -1}, r = 0;
     size_t own = 0;
     char **env = environment(json_object_get(args, "env"), q->env, &own);
@@ -634,9 +635,9 @@ static int start(struct job *j, const struct job_request *q, struct error *err)
         return error_sys(err, -ENOMEM, "begin a command");
     if (input)
         stdin_add(j, json_string_value(input), json_string_length(input));
-    j->stdin_ends = input && !j->background;
+    j->stdin_ends = input && !waits;
     if (!pty)
-        r = open_pipes(j, input || j->background, fds, err);
+        r = open_pipes(j, input || waits, fds, err);
     if (r >= 0)
         r = sandbox_begin(q->box->record, &x, fds, j->id, &j->command, err);
     for (int i = 0; i < 3; i++)

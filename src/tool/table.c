@@ -135,7 +135,8 @@ static const char exec_in[] =
         BOOL("pty", "Give it a terminal, for programs that want one.") ","
         ROWS("Of the terminal; default 24.") "," COLS("Of the terminal; default 80.") ","
         TEXT_UP_TO("stdin", LIMIT_EXEC_STDIN,
-            "What it reads; then its input ends, or, in the background, waits for process write."));
+            "What it reads; then its input ends, or, in the background, waits for process write.") ","
+        BOOL("stdinOpen", "Its input waits for process write also if it is not in the background."));
 static const char exec_out[] =
     OBJECT(ONE("status"), A_STATUS ","
         TEXT("stdout", "What it wrote; bytes that are not UTF-8 are shown as U+FFFD.") ","

@@ -28,6 +28,7 @@ def main():
     import gateway_http  # noqa: F401
     import gateway_hostile  # noqa: F401
     import gateway_start  # noqa: F401
+    import gateway_door  # noqa: F401
     import gateway_found  # noqa: F401
     import gateway_soak  # noqa: F401
     a = gateway_client.ARGS

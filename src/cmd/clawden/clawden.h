@@ -9,6 +9,7 @@ int cmd_doctor(int argc, char **argv);
 int cmd_image(int argc, char **argv);
 int cmd_config(int argc, char **argv);
 int cmd_openclaw(int argc, char **argv);
+int cmd_outside(int argc, char **argv);
 int cmd_prune(int argc, char **argv);
 int cmd_ps(int argc, char **argv);
 int cmd_image_build(int argc, char **argv);

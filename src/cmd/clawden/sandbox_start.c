@@ -15,14 +15,15 @@
 
 static void usage(void)
 {
-    puts("clawden sandbox start [--session KEY] [--agent ID] [--network] [--json]\n"
+    puts("clawden sandbox start [--session KEY] [--agent ID] [--network] [--sibling] [--json]\n"
          "\n"
          "Finds or makes the box of a session, runs its setup command if that was not done, and\n"
          "leaves it running: the first call does not wait for it. Prints its id.\n"
          "\n"
          "  --session KEY       whose box it is (agent:<agent>:main)\n"
          "  --agent ID          the agent (that of the session, else main)\n"
-         "  --network           the box with a network, where there are two");
+         "  --network           the box with a network, where there are two\n"
+         "  --sibling           the box beside it, for calls that come from within it");
     puts(settings_args_help);
     puts("\n"
          "  clawden sandbox start --session agent:main:work\n"
@@ -55,7 +56,7 @@ static int report(const struct settings_args *a, const struct box_record *box, c
     return box ? 0 : STATUS_REFUSED;
 }
 
-static int start(struct settings_args *a, bool network)
+static int start(struct settings_args *a, bool network, bool sibling)
 {
     auto_decision d = {0};
     autoptr(scope_plan) plan = NULL;
@@ -72,7 +73,8 @@ static int start(struct settings_args *a, bool network)
                                         .policy = &d.policy,
                                         .agent = d.agent,
                                         .session = d.session,
-                                        .network = network};
+                                        .network = network,
+                                        .sibling = sibling};
 
         r = scope_plan_make(&q, &plan, &err);
     }
@@ -84,7 +86,7 @@ static int start(struct settings_args *a, bool network)
 int sandbox_verb_start(int argc, char **argv)
 {
     auto_settings_args a = {0};
-    bool network = false;
+    bool network = false, sibling = false;
 
     for (int i = 1; i < argc; i++) {
         int r;
@@ -97,9 +99,13 @@ int sandbox_verb_start(int argc, char **argv)
             network = true;
             continue;
         }
+        if (strcmp(argv[i], "--sibling") == 0) {
+            sibling = true;
+            continue;
+        }
         r = settings_args_take(&a, argc, argv, &i);
         if (r <= 0)
             return r < 0 ? 2 : sandbox_unknown("start", argv[i]);
     }
-    return start(&a, network);
+    return start(&a, network, sibling);
 }

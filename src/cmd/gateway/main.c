@@ -128,11 +128,17 @@ static void on_front_signal(struct loop_io *io, uint32_t events)
         front_drain(p->front);
 }
 
-static int front_start(struct front_process *p, const struct gateway *g, int link,
+/* Between the two processes; `door` has no use where nobody listens, and is -1 then. */
+struct line {
+    int link, door;
+};
+
+static int front_start(struct front_process *p, const struct gateway *g, struct line line,
                        struct error *err)
 {
     static const int caught[] = {SIGTERM, SIGINT, SIGHUP}; /* a terminal's go to the back alone */
-    const struct front_options o = {.link_fd = link,
+    const struct front_options o = {.link_fd = line.link,
+                                    .door_fd = line.door,
                                     .listeners = g->listening.list,
                                     .n_listeners = g->listening.n,
                                     .stdio = g->options.stdio,
@@ -153,7 +159,7 @@ static int front_start(struct front_process *p, const struct gateway *g, int lin
     return r < 0 ? r : front_confine(err);
 }
 
-static int front_main(const struct gateway *g, int link)
+static int front_main(const struct gateway *g, struct line line)
 {
     struct front_process p = {.signals = {.on_ready = on_front_signal, .fd = -1}, .status = 1};
     struct error err;
@@ -161,7 +167,7 @@ static int front_main(const struct gateway *g, int link)
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* if the back is killed, so are we */
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     json_object_seed(0); /* while there still is a source of it */
-    if (front_start(&p, g, link, &err) < 0) {
+    if (front_start(&p, g, line, &err) < 0) {
         log_error("%s", err.msg);
         return 1;
     }
@@ -174,13 +180,13 @@ static int front_main(const struct gateway *g, int link)
     return p.status;
 }
 
-/* Everything but standard streams, the link and the listening sockets. */
-static void close_others(const struct gateway *g, int link)
+/* Everything but standard streams, the line and the listening sockets. */
+static void close_others(const struct gateway *g, struct line line)
 {
     int last = STDERR_FILENO;
 
     for (int fd = 3; fd < 4096; fd++) {
-        bool keep = fd == link;
+        bool keep = fd == line.link || fd == line.door;
 
         for (size_t i = 0; i < g->listening.n; i++)
             keep |= g->listening.list[i].fd == fd;
@@ -192,26 +198,48 @@ static void close_others(const struct gateway *g, int link)
     (void)syscall(SYS_close_range, last + 1 > 4096 ? last + 1 : 4096, ~0u, 0);
 }
 
-static int fork_front(struct gateway *g, int *ret_link, struct error *err)
+static void line_close(struct line *l)
 {
+    close_fd(&l->link);
+    close_fd(&l->door);
+}
+
+static int make_line(bool has_door, struct line *ours, struct line *theirs)
+{
+    const int flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
     int pair[2];
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-        return error_sys(err, -errno, "make the link between the gateway's processes");
-    g->front = fork();
-    if (g->front < 0) {
-        int e = errno;
+    *ours = *theirs = (struct line){-1, -1};
+    if (socketpair(AF_UNIX, SOCK_STREAM | flags, 0, pair) < 0)
+        return -errno;
+    ours->link = pair[0];
+    theirs->link = pair[1];
+    if (!has_door)
+        return 0;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | flags, 0, pair) < 0)
+        return -errno;
+    ours->door = pair[0];
+    theirs->door = pair[1];
+    return 0;
+}
 
-        (void)close(pair[0]);
-        (void)close(pair[1]);
-        return error_sys(err, -e, "start the gateway's front");
-    }
+static int fork_front(struct gateway *g, struct line *ret, struct error *err)
+{
+    struct line theirs;
+    int r = make_line(!g->options.stdio, ret, &theirs);
+
+    g->front = r < 0 ? -1 : fork();
     if (g->front == 0) {
-        (void)close(pair[0]);
-        close_others(g, pair[1]);
-        _exit(front_main(g, pair[1]));
+        close_others(g, theirs);
+        _exit(front_main(g, theirs));
     }
-    (void)close(pair[1]);
+    if (r >= 0 && g->front < 0)
+        r = -errno;
+    line_close(&theirs);
+    if (r < 0) {
+        line_close(ret);
+        return error_sys(err, r, "start the gateway's front");
+    }
     listening_close(&g->listening);
     if (g->options.stdio) { /* they are the front's: nothing of ours may get between */
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -222,7 +250,6 @@ static int fork_front(struct gateway *g, int *ret_link, struct error *err)
             (void)close(null);
         }
     }
-    *ret_link = pair[0];
     return 0;
 }
 
@@ -337,23 +364,25 @@ static void say_hello(struct gateway *g, const char *url, bool is_next)
     (void)fflush(stdout);
 }
 
-static int start(struct gateway *g, const char *url, bool is_next, int link, struct error *err)
+static int start(struct gateway *g, const char *url, bool is_next, struct line line,
+                 struct error *err)
 {
     static const int caught[] = {SIGTERM, SIGINT, SIGHUP};
     struct back_options o = {
-        .link = link,
+        .link = line.link,
+        .channel = line.door,
         .local_agent = g->options.stdio ? (g->options.agent ? g->options.agent : "*") : NULL,
         .local_session = g->options.session};
-    autoclose int fd = link;
     autobuf facts;
     int r = facts_write(&g->options, &facts, err);
 
     if (r >= 0)
         r = loop_new(&g->loop) < 0 ? error_set(err, ERR_SYS, "make the loop") : 0;
-    if (r < 0)
+    if (r < 0) {
+        line_close(&line);
         return r;
+    }
     o.facts = facts.data;
-    fd = -1; /* the back takes it */
     r = back_new(g->loop, &o, &g->back, err);
     if (r >= 0)
         r = signals_open(&g->signals, g->loop, caught, 3, err);
@@ -378,8 +407,9 @@ static void finish(struct gateway *g)
 static int run(struct gateway *g, struct error *err)
 {
     char url[sizeof(g->listening.url)];
+    struct line line;
     bool is_next;
-    int link, status = 0, r = g->options.stdio ? 0 : take_lock(err);
+    int status = 0, r = g->options.stdio ? 0 : take_lock(err);
 
     if (r >= 0 && !g->options.stdio)
         r = listening_open(&g->options, &g->listening, err);
@@ -387,9 +417,9 @@ static int run(struct gateway *g, struct error *err)
         return r;
     (void)snprintf(url, sizeof(url), "%s", g->listening.url);
     is_next = g->listening.is_next;
-    r = fork_front(g, &link, err);
+    r = fork_front(g, &line, err);
     if (r >= 0)
-        r = start(g, url, is_next, link, err);
+        r = start(g, url, is_next, line, err);
     if (r >= 0 && loop_run(g->loop) < 0)
         r = error_set(err, ERR_SYS, "wait for the front");
     if (g->loop)

@@ -216,6 +216,8 @@ int cmd_exec(struct options *o)
         log_error("no command: write 'clawden-sandbox exec [options] -- command [words]'");
         return EXIT_USAGE;
     }
+    if (outside_is_near())
+        return cmd_outside(o);
     if (prepare(o, &err) >= 0 && audit_open(&rec.audit, &err) >= 0)
         status = run(o, &rec, &err);
     if (status < 0)

@@ -94,6 +94,8 @@ static const struct row {
 };
 enum { N_ROWS = sizeof(rows) / sizeof(*rows) };
 
+#define BIT(opt) (1ull << ((opt)-O_TIMEOUT)) /* in options.asked */
+
 #define DEFAULT_MEMORY (1ull << 30)
 #define DEFAULT_PIDS   256
 #define DEFAULT_TMP    (500ull << 20)
@@ -474,6 +476,7 @@ int options_parse(struct options *o, int argc, char **argv)
         }
         if (c == O_HELP || c == 'h')
             return 1;
+        o->asked |= BIT(c);
         r = c <= O_TMP ? set_limit(o, (enum opt)c, longs[index].name, optarg)
                        : set_other(o, (enum opt)c, optarg);
         if (r < 0)
@@ -482,6 +485,17 @@ int options_parse(struct options *o, int argc, char **argv)
     if (optind < argc)
         o->command = argv + optind;
     return check_rules(o);
+}
+
+const char *options_not_for_sibling(const struct options *o)
+{
+    static const uint64_t fit = BIT(O_TIMEOUT) | BIT(O_ENV) | BIT(O_ENV_FILE) | BIT(O_CHDIR) |
+                                BIT(O_QUIET) | BIT(O_NO_SPAWNER) | BIT(O_FRESH_NET);
+
+    for (int i = 0; i < N_ROWS; i++)
+        if (o->asked & ~fit & BIT(rows[i].opt))
+            return rows[i].name;
+    return NULL;
 }
 
 void options_done(struct options *o)

@@ -25,6 +25,7 @@ struct options {
     bool json;
     int json_fd;
     bool quiet;
+    uint64_t asked;      /* which options were given */
     struct wish *egress; /* what it may reach; NULL: nothing, it has no network */
     uint64_t rate;       /* of the network: 0 is the standard */
     uint32_t new_per_sec;
@@ -41,5 +42,11 @@ int prepare(struct options *o, struct error *err);
 /* The workspace as the box sees it: an image may have a folder of its own where its path leads. */
 const char *box_workspace(const struct options *o);
 
+/* An option that was given and that the box beside this one cannot have, or NULL. */
+const char *options_not_for_sibling(const struct options *o);
+
+/* Is there a way out of the box that this is? */
+bool outside_is_near(void);
+int cmd_outside(struct options *o);
 int cmd_exec(struct options *o);
 int cmd_explain(struct options *o);

@@ -145,6 +145,7 @@ static inline void back_begin_with(struct back_world *b, struct front_options o)
     b->link.on_closed = back_on_closed;
     assert_int_equal(link_open(&b->link, b->w.loop, p[1]), 0);
     o.link_fd = p[0];
+    o.door_fd = -1;
     o.on_end = world_on_front_end;
     o.user = b;
     CHECK_OK(front_new(b->w.loop, &o, &b->front, &err), err);

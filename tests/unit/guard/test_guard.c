@@ -232,6 +232,46 @@ static void test_names(void **state)
     end(&w);
 }
 
+static int identify(struct world *w, const char *text, struct identity *who)
+{
+    struct error err;
+
+    return guard_identify(w->guard, text, strlen(text), 1, who, &err);
+}
+
+static void test_door(void **state)
+{
+    static const char session[] = "agent:main:w*"; /* what looks like a pattern is none */
+    const struct guard_wish wish = {.tool = "exec", .command = "true", .right = RIGHT_RUN};
+    autoptr(pass) p = NULL;
+    char text[TOKEN_TEXT], other[TOKEN_TEXT], id[TOKEN_ID], other_id[TOKEN_ID];
+    struct identity who;
+    struct world w;
+    struct denial d;
+    struct error err;
+
+    begin(&w, state, STRICT, RIGHT_READ);
+    CHECK_OK(guard_door(w.guard, "main", session, text, id, &err), err);
+    CHECK_OK(guard_door(w.guard, "main", "agent:main:b", other, other_id, &err), err);
+    assert_int_equal(identify(&w, text, &who), 0);
+    assert_string_equal(who.token, id);
+    assert_true(guard_knows(w.guard, id, 1));
+    assert_true(guard_may(&who, RIGHT_READ | RIGHT_RUN, session));
+    assert_false(guard_may(&who, RIGHT_READ, "agent:main:work"));
+    assert_false(guard_may(&who, RIGHT_READ, "agent:main:b"));
+    assert_false(guard_may(&who, RIGHT_ADMIN, session));
+    assert_int_equal(guard_admit(w.guard, &who, &wish, &p, &d, &err), 1);
+    assert_string_equal(p->session, session);
+    assert_true(p->sibling);
+    text[TOKEN_TEXT - 2] = text[TOKEN_TEXT - 2] == '0' ? '1' : '0';
+    assert_true(identify(&w, text, &who) < 0);
+    guard_door_close(w.guard, other_id);
+    assert_true(identify(&w, other, &who) < 0);
+    assert_false(guard_knows(w.guard, other_id, 1));
+    assert_true(guard_knows(w.guard, id, 1));
+    end(&w);
+}
+
 int main(void)
 {
     static const struct CMUnitTest claims[] = {
@@ -241,6 +281,7 @@ int main(void)
         CLAIM_IN_TEMP("a token that is withdrawn or changed is told", test_refresh),
         CLAIM_IN_TEMP("who started us is let in only where that was said", test_local),
         CLAIM_IN_TEMP("agent and session of a call", test_names),
+        CLAIM_IN_TEMP("who speaks out of a box is its session and nobody else", test_door),
     };
 
     return RUN_CLAIMS("guard/guard", claims);

@@ -154,9 +154,9 @@ static void test_vectors(void **state)
         CHECK_STR(key, v->key, v->session);
         CHECK(names_slug(v->version, key, slug) == 0, "%s: no slug", v->session);
         CHECK_STR(slug, v->slug, v->session);
-        CHECK(names_box(v->version, v->prefix, key, false, box) == 0, "%s: no box", v->session);
+        CHECK(names_box(v->version, v->prefix, key, "", box) == 0, "%s: no box", v->session);
         CHECK_STR(box, v->box, v->session);
-        CHECK(names_box(v->version, v->prefix, key, true, box) == 0, "%s: no network", v->session);
+        CHECK(names_box(v->version, v->prefix, key, NAMES_NETWORK, box) == 0, "%s: no network", v->session);
         CHECK_STR(box, v->network, v->session);
         CHECK(strlen(box) <= 63, "%s is too long", box);
     }
@@ -179,8 +179,8 @@ static void test_cutting(void **state)
         prefix[len] = 0;
         for (int v = NAMES_PLAIN; v <= NAMES_WORKSPACE; v++)
             for (size_t i = 0; i < COUNT(keys); i++) {
-                assert_int_equal(names_box(v, prefix, keys[i], false, names[2 * i]), 0);
-                assert_int_equal(names_box(v, prefix, keys[i], true, names[2 * i + 1]), 0);
+                assert_int_equal(names_box(v, prefix, keys[i], "", names[2 * i]), 0);
+                assert_int_equal(names_box(v, prefix, keys[i], NAMES_NETWORK, names[2 * i + 1]), 0);
                 for (size_t j = 0; j < 2 * i + 2; j++)
                     for (size_t k = j + 1; k < 2 * i + 2; k++)
                         /* the client's own weakness: see names.h */
@@ -268,12 +268,12 @@ static void test_refuses(void **state)
     /* clang-format on */
     assert_int_equal(names_slug(NAMES_PLAIN, "", slug), -EINVAL);
     assert_int_equal(names_slug(NAMES_PLAIN, long_key, slug), -EINVAL);
-    assert_int_equal(names_box(NAMES_PLAIN, "a/", "agent:a", false, box), -EINVAL);
-    assert_int_equal(names_box(NAMES_PLAIN, "-", "agent:a", false, box), -EINVAL);
-    assert_int_equal(names_box(NAMES_PLAIN, "", "..", false, box), -EINVAL);
-    assert_int_equal(names_box(NAMES_PLAIN, "", "agent:a", false, box), 0);
-    assert_int_equal(names_box(NAMES_PLAIN, long_key, "agent:a", false, box), -EINVAL);
-    assert_int_equal(names_box(NAMES_PLAIN, "p-", "\x7f", false, box), -EINVAL);
+    assert_int_equal(names_box(NAMES_PLAIN, "a/", "agent:a", "", box), -EINVAL);
+    assert_int_equal(names_box(NAMES_PLAIN, "-", "agent:a", "", box), -EINVAL);
+    assert_int_equal(names_box(NAMES_PLAIN, "", "..", "", box), -EINVAL);
+    assert_int_equal(names_box(NAMES_PLAIN, "", "agent:a", "", box), 0);
+    assert_int_equal(names_box(NAMES_PLAIN, long_key, "agent:a", "", box), -EINVAL);
+    assert_int_equal(names_box(NAMES_PLAIN, "p-", "\x7f", "", box), -EINVAL);
 }
 
 /* The hash is of the path as the client resolves it, so a box is found however it is spelled. */
