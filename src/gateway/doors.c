@@ -16,7 +16,8 @@
 #include "loop/loop.h"
 #include "sandbox/sandbox.h"
 
-#define PER_TURN 8
+#define PER_TURN   8
+#define PAUSE_USEC 100000
 
 struct doors {
     struct loop *loop;
@@ -31,6 +32,7 @@ struct door {
     char box[65];
     char id[TOKEN_ID], token[TOKEN_TEXT];
     struct loop_io io;
+    struct loop_timer pause;
     struct loop_task end;
 };
 
@@ -71,6 +73,7 @@ static void door_free(struct door *d)
 {
     leave_list(d);
     loop_forget(&d->end);
+    loop_stop_timer(&d->pause);
     loop_remove(&d->io);
     close_fd(&d->io.fd);
     if (d->id[0])
@@ -89,6 +92,11 @@ void doors_free(struct doors *all)
     free(all);
 }
 
+static void on_pause_over(struct loop_timer *t)
+{
+    (void)loop_change(&OF(struct door, pause, t)->io, EPOLLIN);
+}
+
 /* Who comes in is the front's to speak with; if it is too busy to take him, he is turned away. */
 static void on_knock(struct loop_io *io, uint32_t events)
 {
@@ -98,8 +106,12 @@ static void on_knock(struct loop_io *io, uint32_t events)
     for (int i = 0; i < PER_TURN; i++) {
         autoclose int fd = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-        if (fd < 0)
+        if (fd < 0) {
+            /* Whoever waits goes on waiting: without a pause the loop would do nothing else. */
+            if (errno != EAGAIN && loop_set_timer(io->loop, &d->pause, PAUSE_USEC) == 0)
+                (void)loop_change(io, 0);
             return;
+        }
         (void)fd_send(d->all->o.channel, d->token, sizeof(d->token), &fd, 1);
     }
 }
@@ -112,6 +124,7 @@ static int cut(struct door *d, const struct box_record *r, const char *agent, co
     if (fd < 0)
         return fd;
     d->io = (struct loop_io){.on_ready = on_knock, .fd = fd};
+    d->pause.on_time = on_pause_over;
     e = guard_door(d->all->o.guard, agent, session, d->token, d->id, err);
     if (e < 0)
         return e;
@@ -164,6 +177,7 @@ void door_close(struct door *d)
         return;
     leave_list(d);
     enter_list(d, &d->all->closing);
+    loop_stop_timer(&d->pause);
     loop_remove(&d->io);
     close_fd(&d->io.fd);
     d->end.on_turn = on_end;

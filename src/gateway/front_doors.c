@@ -128,11 +128,11 @@ static void on_door(struct loop_io *io, uint32_t events)
 
         if (n == -EAGAIN)
             return;
-        if (n <= 0) { /* the back is gone, and the link says so too */
+        if (n == 0) { /* the back is gone, and the link says so too */
             loop_remove(io);
             return;
         }
-        if (fd < 0)
+        if (fd < 0) /* there was no room for its descriptor */
             continue;
         if (n != (ssize_t)sizeof(token) || token[sizeof(token) - 1] || !f->has_facts ||
             f->is_draining)
