@@ -38,28 +38,59 @@ int audit_open(struct audit *ret, struct error *err)
     dir = openat(data, "logs", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (dir < 0)
         return error_sys(err, -errno, "audit: open folder 'logs'");
-    ret->dir = dir;
+    *ret = (struct audit){.dir = dir};
     return 0;
+}
+
+static void close_log(struct audit_file *f)
+{
+    if (f->is_open)
+        (void)close(f->fd);
+    f->is_open = false;
 }
 
 void audit_close(struct audit *a)
 {
+    close_log(&a->lines);
+    close_log(&a->text);
     close_fd(&a->dir);
 }
 
-static int open_log(const struct audit *a, const char *name, int flags, struct error *err)
+static bool is_ours(const struct stat *st)
+{
+    return S_ISREG(st->st_mode) && st->st_uid == geteuid() && !(st->st_mode & 077);
+}
+
+static int open_log(const struct audit *a, const char *name, int flags, struct stat *st,
+                    struct error *err)
 {
     int fd = openat(a->dir, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
-    struct stat st;
 
     if (fd < 0)
         return error_sys(err, -errno, "audit: open '%s'", name);
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
-        (st.st_mode & 077)) {
+    if (fstat(fd, st) < 0 || !is_ours(st)) {
         (void)close(fd);
         return error_set(err, ERR_DENIED, "audit: '%s' is not a private file of this user (0600)",
                          name);
     }
+    return fd;
+}
+
+/* Its descriptor, which stays open. Somebody may have moved the file away, or changed it. */
+static int keep_log(const struct audit *a, struct audit_file *f, const char *name,
+                    struct error *err)
+{
+    struct stat st;
+    int fd;
+
+    if (f->is_open && fstatat(a->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        st.st_ino == f->inode && st.st_dev == f->device && is_ours(&st))
+        return f->fd;
+    close_log(f);
+    fd = open_log(a, name, O_RDWR | O_APPEND | O_CREAT, &st, err);
+    if (fd >= 0)
+        *f =
+            (struct audit_file){.is_open = true, .fd = fd, .device = st.st_dev, .inode = st.st_ino};
     return fd;
 }
 
@@ -142,13 +173,12 @@ static void put_plain(struct buf *line, const char *text)
 static int append_text(struct audit *a, const char *event, const char *target,
                        const struct timespec *now, struct error *err)
 {
-    autoclose int fd = open_log(a, "audit.log", O_WRONLY | O_APPEND | O_CREAT, err);
+    int fd = keep_log(a, &a->text, "audit.log", err), r;
     autobuf line;
-    int r;
 
+    buf_init(&line, 4 * LIMIT_AUDIT_ARGV);
     if (fd < 0)
         return fd;
-    buf_init(&line, 4 * LIMIT_AUDIT_ARGV);
     buf_printf(&line, "%lld\t%s\t", (long long)now->tv_sec * 1000 + now->tv_nsec / 1000000, event);
     put_plain(&line, target);
     buf_printf(&line, "\tuid:%u\n", (unsigned)getuid());
@@ -158,27 +188,20 @@ static int append_text(struct audit *a, const char *event, const char *target,
     return r < 0 ? error_sys(err, r, "audit: write 'audit.log'") : 0;
 }
 
-int audit_append(struct audit *a, const char *event, const char *target, const struct buf *fields,
-                 struct error *err)
+/* The file is locked. */
+static int append_line(int fd, const char *event, const struct buf *fields,
+                       const struct timespec *now, struct error *err)
 {
-    autoclose int fd = open_log(a, FILE_NAME, O_RDWR | O_APPEND | O_CREAT, err);
     char prev[SHA256_HEX], hash[SHA256_HEX];
-    struct timespec now;
     autobuf line;
     off_t size;
-    int r;
+    int r = last_hash(fd, prev, err);
 
-    if (fd < 0)
-        return fd;
-    if (flock(fd, LOCK_EX) < 0)
-        return error_sys(err, -errno, "audit: lock '" FILE_NAME "'");
-    r = last_hash(fd, prev, err);
+    buf_init(&line, LIMIT_AUDIT_LINE + SUFFIX_LEN);
     if (r < 0)
         return r;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    buf_init(&line, LIMIT_AUDIT_LINE + SUFFIX_LEN);
     buf_puts(&line, "{");
-    put_time(&line, &now);
+    put_time(&line, now);
     buf_json_str(&line, "event", event);
     if (fields->len) {
         buf_puts(&line, ",");
@@ -194,7 +217,25 @@ int audit_append(struct audit *a, const char *event, const char *target, const s
         (void)!ftruncate(fd, size); /* half a line would end the chain */
         return error_sys(err, r, "audit: write '" FILE_NAME "'");
     }
-    return append_text(a, event, target, &now, err);
+    return 0;
+}
+
+int audit_append(struct audit *a, const char *event, const char *target, const struct buf *fields,
+                 struct error *err)
+{
+    int fd = keep_log(a, &a->lines, FILE_NAME, err), r;
+    struct timespec now;
+
+    if (fd < 0)
+        return fd;
+    if (flock(fd, LOCK_EX) < 0)
+        return error_sys(err, -errno, "audit: lock '" FILE_NAME "'");
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    r = append_line(fd, event, fields, &now, err);
+    if (r >= 0)
+        r = append_text(a, event, target, &now, err);
+    (void)flock(fd, LOCK_UN);
+    return r;
 }
 
 /* ---- verifying ---- */
@@ -222,12 +263,12 @@ static void close_file(FILE **f)
 
 int audit_verify(struct audit *a, struct audit_check *ret, struct error *err)
 {
-    int fd = open_log(a, FILE_NAME, O_RDONLY, err);
+    struct stat st;
+    int fd = open_log(a, FILE_NAME, O_RDONLY, &st, err);
     cleanup_(close_file) FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
     char prev[SHA256_HEX] = FIRST_HASH;
     autofree char *line = NULL;
     size_t size = 0;
-    struct stat st;
     off_t at = 0;
     ssize_t n;
 

@@ -15,8 +15,16 @@
 struct buf;
 struct error;
 
+/* A file of it, open from its first line on, for as long as it is the one of that name. */
+struct audit_file {
+    bool is_open;
+    int fd;
+    unsigned long long device, inode;
+};
+
 struct audit {
     int dir; /* the logs folder */
+    struct audit_file lines, text;
 };
 
 int audit_open(struct audit *ret, struct error *err);

@@ -113,24 +113,34 @@ static size_t utf8_len(const unsigned char *s, size_t n)
     return c < least[want] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : want;
 }
 
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c != '"' && c != '\\' && c != 0x7f;
+}
+
 void buf_json_string(struct buf *b, const char *s, size_t len)
 {
     const unsigned char *p = (const unsigned char *)s;
+    size_t from = 0; /* as it stands, up to i */
 
     buf_append(b, "\"", 1);
     for (size_t i = 0; i < len;) {
         size_t n = utf8_len(p + i, len - i);
 
+        if (n && is_plain(p[i])) {
+            i += n;
+            continue;
+        }
+        buf_append(b, p + from, i - from);
         if (n == 0)
             buf_puts(b, "\\ufffd");
         else if (p[i] == '"' || p[i] == '\\')
-            buf_printf(b, "\\%c", p[i]);
-        else if (p[i] < 0x20 || p[i] == 0x7f)
-            buf_printf(b, "\\u%04x", p[i]);
+            buf_append(b, (char[]){'\\', (char)p[i]}, 2);
         else
-            buf_append(b, p + i, n);
-        i += n ? n : 1;
+            buf_printf(b, "\\u%04x", p[i]);
+        from = i += n ? n : 1;
     }
+    buf_append(b, p + from, len - from);
     buf_append(b, "\"", 1);
 }
 

@@ -68,7 +68,7 @@ struct ask *ask_find(struct back *b, uint32_t id)
 
 char *json_inside(json_t *object)
 {
-    char *text = object ? json_dumps(object, DUMP) : NULL;
+    char *text = object ? json_text(object) : NULL;
     size_t n = text ? strlen(text) : 0;
 
     if (n < 2)
@@ -80,7 +80,7 @@ char *json_inside(json_t *object)
 
 void ask_answer(struct ask *a, unsigned status, json_t *body)
 {
-    char *text = body ? json_dumps(body, DUMP) : NULL;
+    char *text = body ? json_text(body) : NULL;
 
     if (!a->is_gone) {
         if (text)

@@ -522,7 +522,7 @@ static int send_facts(struct back *b, const char *facts, struct error *err)
     (void)json_object_set_new(instance, "mcp_key", json_string(b->mcp_key));
     (void)json_object_set_new(f, "instance", instance);
     (void)json_object_set_new(f, "version", json_string(CLAWDEN_VERSION));
-    text = json_dumps(f, DUMP);
+    text = json_text(f);
     json_decref(f);
     if (!text)
         return error_sys(err, -ENOMEM, "write the front's facts");

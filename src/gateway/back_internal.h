@@ -10,6 +10,7 @@
 #include "gateway/link.h"
 #include "gateway/sessions.h"
 #include "guard/guard.h"
+#include "json/put.h"
 #include "store/store.h"
 #include "tool/jobs.h"
 #include "tool/tool.h"

@@ -110,7 +110,7 @@ static void answer_twins(struct back *b, const char *call, unsigned status, cons
 static void call_end(struct ask *a, enum call_state state, unsigned status, json_t *body,
                      json_t *receipt)
 {
-    char *text = json_dumps(body, DUMP);
+    char *text = json_text(body);
     struct job *j = a->watch.job;
 
     if (!text)
@@ -209,7 +209,7 @@ static void answer_found(struct ask *a, const struct store_call *c)
     (void)snprintf(a->call, sizeof(a->call), "%s", c->id);
     if (c->state == CALL_INTERRUPTED) {
         json_t *body = interrupted_body(c->id);
-        char *text = json_dumps(body, DUMP);
+        char *text = json_text(body);
 
         json_decref(body);
         call_answer(a, 500, text);

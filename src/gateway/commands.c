@@ -18,7 +18,7 @@
 
 static void send_event(struct ask *a, json_t *e)
 {
-    char *text = json_dumps(e, DUMP);
+    char *text = json_text(e);
 
     json_decref(e);
     if (!text)
@@ -115,7 +115,7 @@ static void tail_tell(struct job *j, json_t *receipt)
     (void)json_object_set_new(body, "session", json_string(j->session));
     (void)json_object_set_new(body, "result", job_result(j, true));
     (void)json_object_set_new(body, "receipt", shown);
-    text = json_dumps(body, DUMP);
+    text = json_text(body);
     if (!text)
         abort();
     job_set_answer(j, 200, text);

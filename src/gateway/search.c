@@ -18,7 +18,7 @@ static void say(int out, char kind, const void *data, size_t len)
 
 void search_say(int out, json_t *value)
 {
-    char *text = json_dumps(value, DUMP);
+    char *text = json_text(value);
 
     if (text)
         say(out, SAYS_VALUE, text, strlen(text));

@@ -307,13 +307,13 @@ def _(w):
     plain.wait()
 
 
-@test("the front has the listening socket, the link and nothing else open")
+@test("the front has the listening socket, the line to the back and nothing else open")
 def _(w):
     w.start().token()
     if os.getuid():
         raise Skip("only root may look at its descriptors")
     kinds = sorted(os.readlink(f"/proc/{w.front}/fd/{n}").split(":")[0] for n in os.listdir(f"/proc/{w.front}/fd") if int(n) > 2)
-    need(set(kinds) <= {"socket", "anon_inode"} and kinds.count("socket") == 2, kinds)
+    need(set(kinds) <= {"socket", "anon_inode"} and kinds.count("socket") == 3, kinds)
 
 
 # ---- the record and the store ----

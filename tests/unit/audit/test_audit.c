@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "audit/audit.h"
 
+#include <stdio.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/buf.h"
@@ -393,6 +395,41 @@ static void test_writers(void **state)
         .name = (text), .test_func = (fn), .setup_func = setup, .teardown_func = temp_teardown \
     }
 
+static int append_to(struct audit *a)
+{
+    struct error err;
+    autobuf f;
+
+    buf_init(&f, LIMIT_AUDIT_LINE);
+    return audit_append(a, "run.begin", "target", &f, &err);
+}
+
+/* Who keeps it open writes where the name leads, and keeps nobody out in between. */
+static void test_kept_open(void **state)
+{
+    struct temp *t = *state;
+    struct audit a = {.dir = -1};
+    char path[512], away[512];
+    struct error err;
+
+    (void)snprintf(path, sizeof(path), "%s/" FILE_NAME, t->path);
+    (void)snprintf(away, sizeof(away), "%s/logs/away", t->path);
+    CHECK_OK(audit_open(&a, &err), err);
+    assert_int_equal(append_to(&a), 0);
+    append_text("run.end", ""); /* another one: it would wait for ever */
+    assert_int_equal(append_to(&a), 0);
+    assert_int_equal(verify().lines, 3);
+    assert_int_equal(rename(path, away), 0);
+    assert_int_equal(append_to(&a), 0);
+    assert_int_equal(verify().lines, 1);
+    assert_int_equal(chmod(path, 0644), 0);
+    assert_true(append_to(&a) < 0);
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_int_equal(append_to(&a), 0);
+    assert_int_equal(verify().lines, 2);
+    audit_close(&a);
+}
+
 int main(void)
 {
     static const struct CMUnitTest claims[] = {
@@ -415,6 +452,8 @@ int main(void)
                     test_plain_text_is_one_line),
         CLAIM_AUDIT("a long target is cut in the plain log", test_long_target),
         CLAIM_AUDIT("writers at the same time keep one chain", test_writers),
+        CLAIM_AUDIT("a record that is kept open follows its file, and locks it for a line only",
+                    test_kept_open),
     };
 
     return RUN_CLAIMS("audit/audit", claims);
