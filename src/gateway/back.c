@@ -361,6 +361,11 @@ static void on_frame(struct link *l, enum link_kind kind, uint32_t id, const cha
             call_on_taken(a, n);
         }
         break;
+    case LINK_READY:
+        if (b->on_ready)
+            b->on_ready(b->ready_arg);
+        b->on_ready = NULL;
+        break;
     case LINK_EVENT: /* what only we may say */
     case LINK_ANSWER:
     case LINK_FACTS:
@@ -585,6 +590,8 @@ int back_new(struct loop *l, const struct back_options *o, struct back **ret, st
         .link = {.on_frame = on_frame, .on_closed = on_closed, .on_room = on_room, .io.fd = -1},
         .tick.on_time = on_tick,
         .flush.on_time = on_flush,
+        .on_ready = o->on_ready,
+        .ready_arg = o->arg,
         .begun_usec = loop_now(l)};
     r = open_parts(b, o, &channel, err);
     if (r < 0)

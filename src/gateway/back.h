@@ -32,6 +32,8 @@ struct back_options {
     const char *local_agent, *local_session;
     /* The front's facts (ops.h), as a JSON object text without "instance" and "version". */
     const char *facts;
+    void (*on_ready)(void *arg); /* clients can connect now; once; or NULL */
+    void *arg;
 };
 
 int back_new(struct loop *l, const struct back_options *o, struct back **ret, struct error *err);

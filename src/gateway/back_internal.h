@@ -10,10 +10,10 @@
 #include "gateway/link.h"
 #include "gateway/sessions.h"
 #include "guard/guard.h"
-#include "json/put.h"
 #include "store/store.h"
 #include "tool/jobs.h"
 #include "tool/tool.h"
+#include "json/put.h"
 
 #define DUMP (JSON_COMPACT | JSON_REAL_PRECISION(15))
 
@@ -63,6 +63,8 @@ struct back {
     uint64_t counts[32][COUNT_KINDS]; /* by place in the table of tools */
     uint64_t wrong_tokens, begun_usec;
     bool is_draining, metrics_are_open, is_local;
+    void (*on_ready)(void *arg);
+    void *ready_arg;
     void (*on_drained)(void *arg);
     void *drain_arg;
 };

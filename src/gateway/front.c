@@ -80,6 +80,7 @@ static void on_frame(struct link *l, enum link_kind kind, uint32_t id, const cha
     case LINK_ASK:
     case LINK_CANCEL:
     case LINK_TAKEN:
+    case LINK_READY:
         front_over(f, "the back sent what only a front sends");
         break;
     }

@@ -103,6 +103,7 @@ static int begin(struct front *f, const json_t *facts, struct error *err)
     if (r < 0)
         return r;
     f->has_facts = true;
+    link_send(&f->link, LINK_READY, 0, NULL, 0);
     if (f->stdio)
         stdio_start(f->stdio);
     return 0;

@@ -137,6 +137,7 @@ static bool is_frame(unsigned kind, size_t len)
 {
     switch (kind) {
     case LINK_CANCEL:
+    case LINK_READY:
         return len == 0;
     case LINK_TAKEN:
         return len == 4;

@@ -39,6 +39,8 @@ enum link_kind {
     LINK_ANSWER, /* 2 bytes, host order: HTTP status; then the body, JSON text */
     LINK_FACTS,  /* id 0: what the front has to know; the first frame, and after each reload */
     LINK_REVOKE, /* id 0: {"token": id} or {"cookie": digest}: end its streams and WebSockets now */
+    /* front → back */
+    LINK_READY, /* id 0: clients can connect now; once, after the first facts */
 };
 
 struct link {

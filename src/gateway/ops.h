@@ -4,10 +4,9 @@
  * What the front may ask the back (link.h). Every LINK_ASK is
  *
  *     {"op": ..., "params": {...},
- *      "token": "cdn_..."      as the client sent it, or of the door he came by (doors.h); or "cookie": "...", from a login;
- *                              or neither: `clawden mcp`'s front is its user's own
- *      "peer": "127.0.0.1",    for limits on guessing
- *      "request": "..."}       16 hex digits, for the log
+ *      "token": "cdn_..."      as the client sent it, or of the door he came by (doors.h); or
+ * "cookie": "...", from a login; or neither: `clawden mcp`'s front is its user's own "peer":
+ * "127.0.0.1",    for limits on guessing "request": "..."}       16 hex digits, for the log
  *
  * and every answer has a JSON object as its body. What is refused is answered with
  *     {"error": {"code", "message"}}    400 401 404 409 413 422 429 500 503

@@ -48,8 +48,9 @@ struct gateway {
     struct back *back;
     struct loop_io signals;
     struct loop_timer drained, prune;
+    char url[sizeof(((struct listening *)0)->url)];
     pid_t front;
-    bool is_ending;
+    bool is_next, is_ending; /* next: the usual port was taken */
 };
 
 static struct gateway gateway = {.signals.fd = -1};
@@ -348,31 +349,34 @@ static int take_lock(struct error *err)
                      "of its own (CLAWDEN_DATA_DIR)");
 }
 
-static void say_hello(struct gateway *g, const char *url, bool is_next)
+static void on_ready(void *arg)
 {
+    struct gateway *g = arg;
     char code[33];
 
+    notify("READY=1");
     if (g->options.stdio)
         return;
-    if (is_next)
+    if (g->is_next)
         printf("port %u is taken, this is the next one that is free\n", GATEWAY_PORT);
-    printf("clawden-gateway listens on %s\n", url[0] ? url : "its socket");
-    if (!g->options.no_link && url[0]) {
+    printf("clawden-gateway listens on %s\n", g->url[0] ? g->url : "its socket");
+    if (!g->options.no_link && g->url[0]) {
         back_code(g->back, code);
-        printf("this link works once, for ten minutes: %s/#code=%s\n", url, code);
+        printf("this link works once, for ten minutes: %s/#code=%s\n", g->url, code);
     }
     (void)fflush(stdout);
 }
 
-static int start(struct gateway *g, const char *url, bool is_next, struct line line,
-                 struct error *err)
+static int start(struct gateway *g, struct line line, struct error *err)
 {
     static const int caught[] = {SIGTERM, SIGINT, SIGHUP};
     struct back_options o = {
         .link = line.link,
         .channel = line.door,
         .local_agent = g->options.stdio ? (g->options.agent ? g->options.agent : "*") : NULL,
-        .local_session = g->options.session};
+        .local_session = g->options.session,
+        .on_ready = on_ready,
+        .arg = g};
     autobuf facts;
     int r = facts_write(&g->options, &facts, err);
 
@@ -389,8 +393,6 @@ static int start(struct gateway *g, const char *url, bool is_next, struct line l
     if (r < 0)
         return r;
     (void)loop_set_timer(g->loop, &g->prune, PRUNE_USEC);
-    say_hello(g, url, is_next);
-    notify("READY=1");
     return 0;
 }
 
@@ -406,20 +408,18 @@ static void finish(struct gateway *g)
 
 static int run(struct gateway *g, struct error *err)
 {
-    char url[sizeof(g->listening.url)];
     struct line line;
-    bool is_next;
     int status = 0, r = g->options.stdio ? 0 : take_lock(err);
 
     if (r >= 0 && !g->options.stdio)
         r = listening_open(&g->options, &g->listening, err);
     if (r < 0)
         return r;
-    (void)snprintf(url, sizeof(url), "%s", g->listening.url);
-    is_next = g->listening.is_next;
+    (void)snprintf(g->url, sizeof(g->url), "%s", g->listening.url);
+    g->is_next = g->listening.is_next;
     r = fork_front(g, &line, err);
     if (r >= 0)
-        r = start(g, url, is_next, line, err);
+        r = start(g, line, err);
     if (r >= 0 && loop_run(g->loop) < 0)
         r = error_set(err, ERR_SYS, "wait for the front");
     if (g->loop)

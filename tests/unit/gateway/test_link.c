@@ -151,7 +151,7 @@ static void test_broken(void **state)
         {"too large", LIMIT_LINK_FRAME + 1, LINK_ASK, ""},
         {"as large as it gets", UINT32_MAX, LINK_EVENT, ""},
         {"kind 0", 0, 0, ""},
-        {"kind 8", 0, 8, ""},
+        {"kind 9", 0, 9, ""},
         {"kind 255", 0, 255, ""},
         {"a cancel with bytes", 1, LINK_CANCEL, "x"},
         {"credit of three bytes", 3, LINK_TAKEN, "xxx"},
