@@ -119,6 +119,8 @@ unsigned error_status(const struct error *err)
 {
     if (err->sys == ESTALE)
         return 409;
+    if (err->sys == EHOSTUNREACH)
+        return 502;
     switch (err->code) {
     case ERR_INVALID:
         return 400;
@@ -150,8 +152,14 @@ unsigned error_status(const struct error *err)
     return 500;
 }
 
+const char *error_word(const struct error *err)
+{
+    return err->sys == ESTALE         ? "changed"
+           : err->sys == EHOSTUNREACH ? "unreachable"
+                                      : error_code_name(err->code);
+}
+
 void ask_fail(struct ask *a, const struct error *err)
 {
-    ask_refuse(a, error_status(err), err->sys == ESTALE ? "changed" : error_code_name(err->code),
-               err->msg);
+    ask_refuse(a, error_status(err), error_word(err), err->msg);
 }

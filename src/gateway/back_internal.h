@@ -119,6 +119,7 @@ void ask_answer(struct ask *a, unsigned status, json_t *body); /* takes body */
 void ask_fail(struct ask *a, const struct error *err);
 void ask_refuse(struct ask *a, unsigned status, const char *code, const char *message);
 unsigned error_status(const struct error *err);
+const char *error_word(const struct error *err);
 int64_t now_ms(void);
 /* What the store was told is in the file soon: others of this user write it too. */
 void store_soon(struct back *b);

@@ -153,8 +153,7 @@ void call_fail(struct ask *a, const struct error *err)
 {
     json_t *body = json_object(), *e = json_object();
 
-    (void)json_object_set_new(
-        e, "code", json_string(err->sys == ESTALE ? "changed" : error_code_name(err->code)));
+    (void)json_object_set_new(e, "code", json_string(error_word(err)));
     (void)json_object_set_new(e, "message", tool_text(err->msg, strlen(err->msg)));
     (void)json_object_set_new(body, "call", json_string(a->call));
     (void)json_object_set_new(body, "error", e);

@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "gateway/back_internal.h"
 
 #define FETCH_BYTES   (256u << 10)
 #define FETCH_SECONDS 30.0
+#define NOT_CURLS     126 /* from here on a status is the shell's: no key, no curl */
 
 /* A text of curl's configuration. */
 static void put_quoted(struct buf *b, const char *text)
@@ -72,7 +74,7 @@ int web_words(struct ask *a, char ***ret, struct error *err)
     /* The shell of the box puts the key in: it is there alone. */
     static const char search[] =
         "[ -n \"$BRAVE_API_KEY\" ] || { echo 'BRAVE_API_KEY is not set in the box with a network: "
-        "docker.env, \"BRAVE_API_KEY\": \"${BRAVE_API_KEY}\"' >&2; exit 78; }\n"
+        "docker.env, \"BRAVE_API_KEY\": \"${BRAVE_API_KEY}\"' >&2; exit 126; }\n"
         "{ cat; printf 'header = \"X-Subscription-Token: %s\"\\n' \"$BRAVE_API_KEY\"; } | curl "
         "--config -";
     bool is_search = strcmp(a->tool->name, "web_search") == 0;
@@ -119,10 +121,13 @@ static int failed(const struct job *j, struct error *err)
     (void)spool_text(&j->spool, SPOOL_ERR, &b);
     while (b.len && b.data[b.len - 1] == '\n')
         b.data[--b.len] = 0;
-    return error_set(err, ERR_UNSUPPORTED, "%.400s",
-                     b.len          ? b.data
-                     : j->reason[0] ? j->reason
-                                    : "curl failed");
+    (void)error_set(err, ERR_UNSUPPORTED, "%.400s",
+                    b.len          ? b.data
+                    : j->reason[0] ? j->reason
+                                   : "curl failed");
+    if (j->end == JOB_EXITED && WEXITSTATUS(j->status) < NOT_CURLS) /* it is there: others failed */
+        err->sys = EHOSTUNREACH;
+    return -(int)err->code;
 }
 
 static json_t *search_results(const char *text, size_t len, struct error *err)
@@ -136,6 +141,7 @@ static json_t *search_results(const char *text, size_t len, struct error *err)
         json_decref(list);
         (void)error_set(err, ERR_UNSUPPORTED, "the search did not answer with JSON: %.100s",
                         where.text);
+        err->sys = EHOSTUNREACH;
         return NULL;
     }
     json_array_foreach(found, i, one)
