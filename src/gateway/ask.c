@@ -50,6 +50,7 @@ void ask_free(struct ask *a)
         a->session->users--;
     if (a->rate)
         a->rate->waiting--;
+    b->n_door_asks -= a->is_door;
     pass_free(a->pass);
     json_decref(a->params);
     free(a->argv);

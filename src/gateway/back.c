@@ -150,9 +150,23 @@ static bool count_wrong(struct back *b, json_t *ask)
     return ++p->wrong > LIMIT_WRONG_TOKENS;
 }
 
-/* True: this token has asked as often in this second as it may, or waits for as many answers. */
-static bool count_rate(struct ask *a, const char *token)
+/* A box shares with all others what doors may have. */
+static bool count_door(struct ask *a, const struct rate *r)
 {
+    struct back *b = a->back;
+
+    if (r->n > LIMIT_DOOR_RATE || r->waiting >= LIMIT_DOOR_ASKS ||
+        b->n_door_asks >= LIMIT_DOORS_ASKS)
+        return true;
+    a->is_door = true;
+    b->n_door_asks++;
+    return false;
+}
+
+/* True: this token has asked as often in this second as it may, or waits for as many answers. */
+static bool count_rate(struct ask *a, const struct identity *who)
+{
+    const char *token = who->token;
     struct back *b = a->back;
     uint64_t second = loop_now(b->loop) / 1000000;
     struct rate *free_one = NULL;
@@ -174,7 +188,8 @@ static bool count_rate(struct ask *a, const char *token)
         free_one->n = 0;
     }
     (void)snprintf(free_one->token, sizeof(free_one->token), "%s", token);
-    if (++free_one->n > LIMIT_TOKEN_RATE || free_one->waiting >= LIMIT_TOKEN_ASKS)
+    if (++free_one->n > LIMIT_TOKEN_RATE || free_one->waiting >= LIMIT_TOKEN_ASKS ||
+        (who->bound->is_door && count_door(a, free_one)))
         return true;
     free_one->waiting++;
     a->rate = free_one;
@@ -261,17 +276,18 @@ static void on_tick(struct loop_timer *t)
 static const struct op {
     const char *name;
     void (*run)(struct ask *a, const struct identity *who);
+    bool for_doors; /* who speaks from within a box may ask it, of what he has begun */
 } ops[] = {
-    {"call", op_call},
-    {"events", op_events},
-    {"look", op_look},
-    {"cancel", op_cancel},
+    {"call", op_call, true},
+    {"events", op_events, true},
+    {"look", op_look, true},
+    {"cancel", op_cancel, true},
     {"calls", op_calls},
     {"sessions", op_sessions},
     {"session.end", op_session_end},
     {"boxes", op_boxes},
     {"audit", op_audit},
-    {"me", op_me},
+    {"me", op_me, true},
     {"ready", op_ready},
     {"metrics", op_metrics},
     {"logout", op_logout},
@@ -316,7 +332,9 @@ static void run(struct ask *a, json_t *question)
         return;
     }
     (void)snprintf(a->token, sizeof(a->token), "%s", who.token);
-    if (count_rate(a, who.token))
+    if (who.bound->is_door && op && !op->for_doors)
+        ask_refuse(a, 403, "denied", "from within a box nothing is told of others");
+    else if (count_rate(a, &who))
         ask_refuse(a, 429, "too_many", "too many requests of this token at once, or in a second");
     else if (!op || !json_is_object(a->params))
         ask_refuse(a, 404, "not_found", "there is no such operation");
@@ -634,6 +652,7 @@ int back_reload(struct back *b, const char *facts, struct error *err)
 {
     int r = guard_reload(b->guard, err);
 
+    sessions_reload(b->sessions, b->guard);
     refresh(b);
     return r < 0 ? r : send_facts(b, facts, err);
 }

@@ -21,6 +21,9 @@ struct loop;
 #define LIMIT_SEARCHES     16u    /* at once, half of them of one token; others wait for them */
 #define LIMIT_TOKEN_ASKS   1024u  /* questions of one token without an answer */
 #define LIMIT_RATES        (LIMIT_TOKENS + 256u) /* and those who speak out of boxes */
+#define LIMIT_DOOR_RATE    200u                  /* questions out of one box in a second */
+#define LIMIT_DOOR_ASKS    64u                   /* and without an answer */
+#define LIMIT_DOORS_ASKS   1024u                 /* out of all boxes */
 #define COOKIE_SEC         (12 * 3600)
 #define CODE_SEC           600 /* a one-use link is good so long */
 #define LIMIT_CODES        8u

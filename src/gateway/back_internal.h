@@ -54,7 +54,7 @@ struct back {
     int data, spool;
     char mcp_key[65];
     struct ask *asks; /* newest first */
-    size_t n_asks, n_searches;
+    size_t n_asks, n_door_asks, n_searches;
     struct cookie cookies[LIMIT_COOKIES];
     struct code codes[LIMIT_CODES];
     struct peer peers[LIMIT_PEERS];
@@ -75,6 +75,7 @@ struct ask {
     struct ask *next, **back_link;
     uint32_t id;
     bool is_gone; /* nobody waits for the answer */
+    bool is_door; /* it came out of a box, and is counted so */
     char token[TOKEN_ID];
     struct rate *rate; /* where it is counted, or NULL */
     char cookie[65];   /* the digest of the cookie it came with, or "" */

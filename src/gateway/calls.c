@@ -301,6 +301,8 @@ static int admit(struct ask *a, const struct identity *who, const char *key, con
                                     .key = key,
                                     .request = key ? request : NULL,
                                     .right = right_of(a),
+                                    .detached =
+                                        json_is_true(json_object_get(a->arguments, "background")),
                                     .now_ms = now_ms()};
 
     if (a->argv && !quoted)
@@ -530,7 +532,8 @@ static bool find_call(struct ask *a, const struct identity *who, struct store_fo
 
     if (id && store_find(a->back->store, id, found, &err) >= 0 &&
         (strcmp(found->call.token, who->token) == 0 ||
-         (found->call.session[0] && guard_may(who, RIGHT_READ, found->call.session))))
+         (!who->bound->is_door && found->call.session[0] &&
+          guard_may(who, RIGHT_READ, found->call.session))))
         return true;
     ask_refuse(a, 404, "not_found", "there is no such call");
     return false;

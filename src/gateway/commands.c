@@ -274,12 +274,19 @@ static json_t *process_line(const struct job *j)
     return r;
 }
 
+/* What a box has not begun is not its business, though it is of its session. */
+static bool may_see(const struct ask *a, const struct job *j)
+{
+    return !a->pass->sibling || strcmp(j->token, a->token) == 0;
+}
+
 static void process_list(struct ask *a)
 {
     json_t *list = json_array();
 
     for (struct job *j = NULL; (j = jobs_next(a->back->jobs, a->pass->session, j));)
-        (void)json_array_append_new(list, process_line(j));
+        if (may_see(a, j))
+            (void)json_array_append_new(list, process_line(j));
     call_done(a, json_pack("{s:o}", "processes", list), NULL);
 }
 
@@ -383,7 +390,7 @@ void tool_process(struct ask *a)
 
     if (strcmp(action, "list") == 0) {
         process_list(a);
-    } else if (!j) {
+    } else if (!j || !may_see(a, j)) {
         (void)error_set(&err, ERR_NOT_FOUND,
                         "process '%.64s': this session has none that is "
                         "called so",

@@ -116,7 +116,7 @@ static void on_knock(struct loop_io *io, uint32_t events)
     }
 }
 
-static int cut(struct door *d, const struct box_record *r, const char *agent, const char *session,
+static int cut(struct door *d, const struct box_record *r, const struct guard_door *who,
                struct error *err)
 {
     int fd = sandbox_listen_inside(r, DOOR_FOLDER, DOOR_NAME, err), e;
@@ -125,15 +125,14 @@ static int cut(struct door *d, const struct box_record *r, const char *agent, co
         return fd;
     d->io = (struct loop_io){.on_ready = on_knock, .fd = fd};
     d->pause.on_time = on_pause_over;
-    e = guard_door(d->all->o.guard, agent, session, d->token, d->id, err);
+    e = guard_door(d->all->o.guard, who, d->token, d->id, err);
     if (e < 0)
         return e;
     e = loop_add(d->all->loop, &d->io, fd, EPOLLIN);
     return e < 0 ? error_sys(err, e, "wait for who comes out of box '%s'", r->name) : 0;
 }
 
-struct door *door_open(struct doors *all, const struct box_record *r, const char *agent,
-                       const char *session)
+struct door *door_open(struct doors *all, const struct box_record *r, const struct guard_door *who)
 {
     struct error err;
     struct door *d;
@@ -150,7 +149,7 @@ struct door *door_open(struct doors *all, const struct box_record *r, const char
     d->refs = 1;
     d->io.fd = -1;
     (void)snprintf(d->box, sizeof(d->box), "%s", r->id);
-    if (cut(d, r, agent, session, &err) < 0) {
+    if (cut(d, r, who, &err) < 0) {
         log_debug("%s: its commands cannot ask for a sibling", err.msg);
         door_free(d);
         return NULL;

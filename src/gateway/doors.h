@@ -16,6 +16,7 @@ struct door;
 struct doors;
 struct error;
 struct guard;
+struct guard_door;
 struct loop;
 
 #define DOOR_FOLDER "/run"
@@ -38,6 +39,5 @@ DEFINE_AUTOPTR(doors)
 
 /* The door of this box, for calls of this session; whoever opens it twice closes it twice. NULL:
  * the box has no place for one, and is none the worse. */
-struct door *door_open(struct doors *all, const struct box_record *r, const char *agent,
-                       const char *session);
+struct door *door_open(struct doors *all, const struct box_record *r, const struct guard_door *who);
 void door_close(struct door *d);

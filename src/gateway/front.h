@@ -39,6 +39,8 @@ struct loop;
 #define LIMIT_FRONT_PROGRESS  4096u        /* bytes of output in one progress message */
 #define LIMIT_FRONT_DOOR      32u          /* connections by one door */
 #define LIMIT_FRONT_DOORS     1024u        /* connections by all doors */
+#define LIMIT_DOOR_BODY       (1u << 20)   /* a request's body that came by a door */
+#define LIMIT_DOOR_BODIES     (64u << 20)  /* those of all doors */
 
 struct front_listener {
     int fd; /* a listening socket */

@@ -20,14 +20,14 @@ struct front_door {
     struct front *front;
     struct front_door *next, **back;
     char token[TOKEN_TEXT];
-    size_t conns;
+    size_t conns, refs; /* refs: who has it in hand while connections come and go */
 };
 
 /* ---- the stream: plain, and counted ---- */
 
 static void release(struct front_door *d)
 {
-    if (d->conns)
+    if (d->conns || d->refs)
         return;
     *d->back = d->next;
     if (d->next)
@@ -40,8 +40,6 @@ static int counted_open(struct http_stream *s, void *context)
 {
     struct front_door *d = context;
 
-    if (d->conns >= LIMIT_FRONT_DOOR || d->front->n_door_conns >= LIMIT_FRONT_DOORS)
-        return -EBUSY;
     s->state = d;
     d->conns++;
     d->front->n_door_conns++;
@@ -111,9 +109,14 @@ static void take(struct front *f, const char *token, int fd)
         (void)close(fd);
         return;
     }
-    (void)http_server_adopt(
-        f->server, fd, &(struct http_listen){.stream = &counted, .context = d, .user = &d->as});
-    release(d); /* if nobody came in after all */
+    d->refs++; /* another connection of its may be the one that makes room */
+    if (d->conns >= LIMIT_FRONT_DOOR || f->n_door_conns >= LIMIT_FRONT_DOORS)
+        (void)close(fd); /* before anybody makes room for it */
+    else
+        (void)http_server_adopt(
+            f->server, fd, &(struct http_listen){.stream = &counted, .context = d, .user = &d->as});
+    d->refs--;
+    release(d);
 }
 
 static void on_door(struct loop_io *io, uint32_t events)

@@ -17,6 +17,13 @@
 
 /* ---- begin and end ---- */
 
+static const char *token_of_door(const struct request *r)
+{
+    const struct front_listener *l = r->x->listener;
+
+    return l ? l->token : NULL;
+}
+
 static struct request *request_new(struct front *f, struct http_exchange *x)
 {
     struct request *r = calloc(1, sizeof(*r));
@@ -34,6 +41,7 @@ static struct request *request_new(struct front *f, struct http_exchange *x)
     buf_init(&r->body, LIMIT_GATEWAY_BODY);
     front_request_id(f, r->asker.request);
     gate_peer(&x->peer, r->asker.peer, sizeof(r->asker.peer));
+    r->is_door = token_of_door(r) != NULL;
     x->user = r;
     return r;
 }
@@ -48,6 +56,8 @@ static void request_free(struct request *r)
     mcp_call_free(r->call);
     mcp_answer_done(&r->reply);
     r->front->bodies -= r->body.len;
+    if (r->is_door)
+        r->front->door_bodies -= r->body.len;
     buf_done(&r->body);
     buf_done(&r->held);
     explicit_bzero(&r->asker.who, sizeof(r->asker.who));
@@ -203,6 +213,8 @@ void request_refuse(struct request *r, unsigned status, const char *fmt, ...)
 
 static uint64_t most_body(const struct request *r)
 {
+    if (token_of_door(r))
+        return LIMIT_DOOR_BODY;
     return r->route->run == serve_mcp ? LIMIT_MCP_MESSAGE : LIMIT_GATEWAY_BODY;
 }
 
@@ -226,13 +238,6 @@ static void begin_body(struct request *r)
         request_verify(r, read_body);
     else
         read_body(r);
-}
-
-static const char *token_of_door(const struct request *r)
-{
-    const struct front_listener *l = r->x->listener;
-
-    return l ? l->token : NULL;
 }
 
 static bool needs_credential(const struct request *r)
@@ -291,7 +296,10 @@ static void on_body(struct http_exchange *x, const char *data, size_t len, bool 
 
     buf_append(&r->body, data, len);
     r->front->bodies += r->body.len - before;
-    if (r->body.failed || r->front->bodies > LIMIT_FRONT_BODIES)
+    if (r->is_door)
+        r->front->door_bodies += r->body.len - before;
+    if (r->body.failed || r->front->bodies > LIMIT_FRONT_BODIES ||
+        r->front->door_bodies > LIMIT_DOOR_BODIES)
         request_fail(r, 503, "too many bodies are being read");
     else if (last)
         r->route->run(r);

@@ -95,9 +95,9 @@ struct front {
     struct stdio *stdio;
     struct loop_io doors; /* what comes out of boxes */
     struct front_door *door_list;
-    size_t n_door_conns;
-    size_t bodies; /* bytes */
-    uint64_t ids;  /* of requests */
+    size_t n_door_conns, door_bodies; /* connections, bytes */
+    size_t bodies;                    /* bytes */
+    uint64_t ids;                     /* of requests */
 };
 
 /* Tells on_end(), once. */
@@ -198,6 +198,7 @@ struct request {
     uint64_t begun;
     const struct route *route;
     struct http_slice arg;
+    bool is_door;  /* it came out of a box */
     bool is_known; /* the back has said that the credential is good, or none is needed */
     struct buf body;
     struct question ask;

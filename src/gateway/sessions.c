@@ -130,7 +130,10 @@ static void open_door(struct session_box *b)
         (void)snprintf(key, sizeof(key), "agent:%s:main", s->agent);
     else
         (void)snprintf(key, sizeof(key), "%s", s->key);
-    b->door = door_open(s->all->doors, b->box->record, s->agent, key);
+    b->door =
+        door_open(s->all->doors, b->box->record,
+                  &(struct guard_door){
+                      .agent = s->agent, .session = key, .has_network = b->which & BOX_NETWORK});
 }
 
 static void on_made(struct worker *w)
@@ -204,6 +207,28 @@ void session_box(struct session *s, unsigned which, struct box_wait *w)
         return;
     queue(b);
     make_next(s->all);
+}
+
+static void close_doors(struct session *s)
+{
+    for (int i = 0; i < SESSION_BOXES; i++) {
+        door_close(s->boxes[i].door);
+        s->boxes[i].door = NULL;
+    }
+}
+
+/* Who shares a box with whom is another question now: whoever is in an old one speaks for nobody
+ * until his session is used again. */
+void sessions_reload(struct sessions *all, struct guard *g)
+{
+    for (struct session *s = all->list; s; s = s->next) {
+        struct guard_agent *now;
+        struct error err;
+
+        if (!s->settings || guard_settings(g, s->agent, &now, &err) < 0 ||
+            now->policy.scope != s->settings->policy.scope)
+            close_doors(s);
+    }
 }
 
 void session_lost_box(struct session *s, unsigned which)

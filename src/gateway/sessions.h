@@ -19,6 +19,7 @@
 struct door;
 struct doors;
 struct error;
+struct guard;
 struct guard_agent;
 struct pass;
 struct sessions;
@@ -82,5 +83,7 @@ void session_root(const struct session *s, struct files_root *ret);
 void session_box(struct session *s, unsigned which, struct box_wait *w);
 /* Nobody listened there: it is looked for, or made, again. */
 void session_lost_box(struct session *s, unsigned which);
+/* The settings are other ones now. */
+void sessions_reload(struct sessions *all, struct guard *g);
 /* Removes its boxes (in a process of its own); the workspace stays. -errno. */
 int sessions_end(struct sessions *all, const char *agent, const char *key);

@@ -266,7 +266,7 @@ static int identity_of(const struct token *t, struct identity *ret, struct error
 
 /* ---- doors ---- */
 
-int guard_door(struct guard *g, const char *agent, const char *session, char ret_text[TOKEN_TEXT],
+int guard_door(struct guard *g, const struct guard_door *what, char ret_text[TOKEN_TEXT],
                char ret_id[TOKEN_ID], struct error *err)
 {
     struct door_token *d;
@@ -277,13 +277,14 @@ int guard_door(struct guard *g, const char *agent, const char *session, char ret
     d = calloc(1, sizeof(*d));
     if (!d)
         return error_sys(err, -ENOMEM, "make a door");
-    (void)snprintf(d->agent, sizeof(d->agent), "%s", agent);
-    (void)snprintf(d->session, sizeof(d->session), "%s", session);
+    (void)snprintf(d->agent, sizeof(d->agent), "%s", what->agent);
+    (void)snprintf(d->session, sizeof(d->session), "%s", what->session);
     d->sessions[0] = d->session;
     d->token = (struct token){.agent = d->agent,
                               .sessions = d->sessions,
                               .rights = RIGHT_READ | RIGHT_RUN,
-                              .is_door = true};
+                              .is_door = true,
+                              .has_network = what->has_network};
     r = token_make(&d->token, ret_text, err);
     if (r < 0) {
         free(d);
@@ -500,6 +501,27 @@ static bool policy_allows(const struct guard_wish *w, struct pass *p, struct den
     return true;
 }
 
+/* What comes out of a box asks for no more than commands, and gets no network by that. */
+static bool door_allows(const struct identity *who, const struct guard_wish *w, struct pass *p,
+                        struct denial *d)
+{
+    static const char *const fit[] = {"exec", "process", "session_status"};
+
+    if (!who->bound->is_door)
+        return true;
+    if (!who->bound->has_network && p->verdict.second_box) {
+        p->verdict.second_box = false;
+        p->verdict.route = ROUTE_ISOLATED;
+    }
+    for (size_t i = 0; i < sizeof(fit) / sizeof(*fit); i++)
+        if (strcmp(w->tool, fit[i]) == 0 && !w->detached)
+            return true;
+    deny(d, "door", NULL,
+         "from within a box only exec (not in the background), process and session_status can be "
+         "asked for: it has its own files");
+    return false;
+}
+
 int guard_admit(struct guard *g, const struct identity *who, const struct guard_wish *w,
                 struct pass **ret, struct denial *denial, struct error *err)
 {
@@ -529,7 +551,7 @@ int guard_admit(struct guard *g, const struct identity *who, const struct guard_
         if (r < 0)
             return r;
         p->settings = guard_agent_hold(a);
-        allowed = policy_allows(w, p, denial);
+        allowed = policy_allows(w, p, denial) && door_allows(who, w, p, denial);
     }
     r = record(g, p, w, allowed ? NULL : denial, err);
     if (r < 0)

@@ -101,9 +101,15 @@ int guard_identify(struct guard *g, const char *text, size_t len, int64_t now_se
 /* By the id alone, for one who has shown the token before (a cookie). */
 int guard_recall(struct guard *g, const char *id, int64_t now_sec, struct identity *ret,
                  struct error *err);
-/* Somebody new: whoever speaks from within a box of this session, and may look and run there and
- * nowhere else. Known to this guard alone, until guard_door_close(). */
-int guard_door(struct guard *g, const char *agent, const char *session, char ret_text[TOKEN_TEXT],
+/* Somebody new: whoever speaks from within a box of this session. He may have commands run for him
+ * and look after those, nothing else: no file tool, which would act with our rights instead of the
+ * box's, and no network that his box has not. Known to this guard alone, until guard_door_close().
+ */
+struct guard_door {
+    const char *agent, *session;
+    bool has_network;
+};
+int guard_door(struct guard *g, const struct guard_door *d, char ret_text[TOKEN_TEXT],
                char ret_id[TOKEN_ID], struct error *err);
 void guard_door_close(struct guard *g, const char *id);
 /* May it do this with that session? What is no session key is nobody's. */
@@ -119,6 +125,7 @@ struct guard_wish {
     const char *target;          /* what it is about, for the record */
     const char *key, *request; /* the client's id of the call, or NULL; the hash of what it asks */
     unsigned right;            /* RIGHT_READ or RIGHT_RUN */
+    bool detached;             /* it goes on when whoever asked is gone */
     int64_t now_ms;
 };
 

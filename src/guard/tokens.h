@@ -35,7 +35,8 @@ struct token {
     unsigned rights;
     int64_t created, expires; /* seconds; expires 0: never */
     char *note;
-    bool is_door; /* of a box: its agent and session are names, no patterns */
+    bool is_door;     /* of a box: its agent and session are names, no patterns */
+    bool has_network; /* a door's: that box has the network that its session's calls may get */
 };
 
 struct tokens;

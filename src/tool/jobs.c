@@ -131,17 +131,24 @@ static void on_sweep(struct loop_timer *t)
     (void)loop_set_timer(all->loop, t, JOB_KEPT_USEC / 10);
 }
 
-/* The oldest that is over makes room. */
-static void make_room(struct jobs *all)
+/* The oldest that is over makes room; of the session itself, if it has more than its share. */
+static void make_room(struct jobs *all, const char *session)
 {
-    struct job *oldest = NULL;
+    struct job *oldest = NULL, *own = NULL;
+    size_t n = 0;
 
-    if (all->kept < LIMIT_JOBS_KEPT)
-        return;
-    for (struct job *j = all->list; j; j = j->next)
-        if (j->is_over && !j->watches)
-            oldest = j;
-    if (oldest)
+    for (struct job *j = all->list; j; j = j->next) {
+        if (!j->is_over || j->watches)
+            continue;
+        oldest = j;
+        if (strcmp(j->session, session) == 0) {
+            own = j;
+            n++;
+        }
+    }
+    if (n >= LIMIT_KEPT_SESSION)
+        job_free(own);
+    else if (all->kept >= LIMIT_JOBS_KEPT && oldest)
         job_free(oldest);
 }
 
@@ -391,13 +398,23 @@ static void on_pty(struct loop_io *io, uint32_t events)
         on_output(j, io, SPOOL_OUT);
 }
 
+static size_t stdin_of_session(const struct job *j)
+{
+    size_t n = 0;
+
+    for (const struct job *k = j->all->list; k; k = k->next)
+        if (k->stdin_text.len && strcmp(k->session, j->session) == 0)
+            n += k->stdin_text.len;
+    return n;
+}
+
 int job_write(struct job *j, const char *data, size_t len, bool ends)
 {
     const char end_of_input = 4;
 
     if (j->is_over || (!j->stdin_open && !j->pty.loop) || j->stdin_ends)
         return -EPIPE;
-    if (j->stdin_text.len + len + 1 > LIMIT_JOB_STDIN ||
+    if (stdin_of_session(j) + len + 1 > LIMIT_JOB_STDIN ||
         j->all->stdin_bytes + len + 1 > LIMIT_JOBS_STDIN)
         return -ENOBUFS;
     stdin_add(j, data, len);
@@ -700,7 +717,7 @@ int job_begin(struct jobs *all, const struct job_request *q, struct job **ret, s
         return error_set(err, ERR_TOO_LARGE,
                          "%s commands run already; wait for one, or end one with process kill",
                          all->running >= LIMIT_JOBS ? "1024" : "64 of this session's");
-    make_room(all);
+    make_room(all, q->pass->session);
     j = job_new(all, q);
     if (!j)
         return error_sys(err, -ENOMEM, "begin a command");

@@ -25,11 +25,12 @@ struct pass;
 #define LIMIT_JOBS         1024u /* that run, of the whole gateway */
 #define LIMIT_JOBS_SESSION 64u   /* of one session */
 #define LIMIT_JOBS_KEPT    256u  /* that are over and can still be looked at */
+#define LIMIT_KEPT_SESSION 96u   /* of one session: others' stay */
 #define JOB_KEPT_USEC      (600 * 1000000ull)
 #define JOB_TIMEOUT_SEC    1800.0 /* if none is asked for */
 #define LIMIT_JOB_TIMEOUT  86400.0
 #define LIMIT_JOB_STDIN    (16u << 20) /* bytes that wait to be read by one */
-#define LIMIT_JOBS_STDIN   (64u << 20) /* by all */
+#define LIMIT_JOBS_STDIN   (64u << 20) /* by all; those of one session as much as one */
 #define LIMIT_JOB_LINE     4096u       /* bytes that are shown of it */
 
 /* Told when there is more to see, or it is over. Embedded in whoever watches. */

@@ -2,12 +2,14 @@
 """A box in a box (C48): what asks for one from within gets the box beside it, and nobody else's."""
 import json
 import os
+import resource
 import shutil
 import signal
+import socket
 import time
 
 from gateway_client import running
-from tap import need, same, test, wait_for
+from tap import Skip, need, same, test, wait_for
 
 DOOR = "/run/clawden.sock"
 # What a program in the box can do with the door, byte by byte.
@@ -107,6 +109,7 @@ def _(w):
     w.start().token()
     begun = w.call("exec", {"command": "echo of other; sleep 60", "background": True}, session="agent:main:other")
     w.call("write", {"path": "theirs", "content": "secret"}, session="agent:main:other")
+    mine = w.call("exec", {"command": "echo of the host; sleep 60", "background": True}, session="agent:main:mine")
     out = inside(w, f"""
 r = {{}}
 r["me"] = ask("GET", "/v1/me")
@@ -119,9 +122,12 @@ r["list"] = call("process", dict(action="list"), session="agent:main:other")[0]
 r["look"] = ask("GET", "/v1/calls/{begun["call"]}")[0]
 r["events"] = ask("GET", "/v1/calls/{begun["call"]}/events")[0]
 r["end"] = ask("DELETE", "/v1/sessions/agent:main:other")[0]
-r["sessions"] = ask("GET", "/v1/sessions")
-r["audit"] = ask("GET", "/v1/audit")
-r["metrics"] = ask("GET", "/metrics")[0]
+for p in ("/v1/sessions", "/v1/audit", "/metrics", "/v1/calls", "/v1/boxes"):
+    r["get " + p] = ask("GET", p)
+r["end own"] = ask("DELETE", "/v1/sessions/agent:main:mine")[0]
+r["mine"] = [ask("GET", "/v1/calls/{mine["call"]}")[0], call("process", dict(action="list")),
+             call("process", dict(action="kill", process="{mine["call"]}"))[0], ask("DELETE", "/v1/calls/{mine["call"]}")[0]]
+r["again"] = ask("GET", "/v1/calls/" + json.loads(r["own"][1])["call"])[0]
 r["bearer"] = ask("GET", "/v1/me", headers=["Authorization: Bearer {w.t}"])[0]
 r["host"] = ask("GET", "/v1/me", headers=["Origin: http://evil.example"])[0]
 print(json.dumps(r))
@@ -134,9 +140,12 @@ print(json.dumps(r))
         if k.startswith("to ") or k in ("agent", "list"):
             same(out[k] in (400, 403), True, k)
     same((out["look"], out["events"], out["bearer"], out["host"]), (404, 404, 400, 403))
-    need(out["end"] in (403, 404) and out["metrics"] == 403, out)
-    for k in ("sessions", "audit"):
-        need("agent:main:other" not in out[k][1] and "of other" not in out[k][1], out[k])
+    same((out["end"], out["end own"], out["again"]), (403, 403, 200))
+    for k in out:
+        if k.startswith("get "):
+            same(out[k][0], 403, k)
+    same((out["mine"][0], out["mine"][2:], "of the host" in str(out["mine"][1])), (404, [404, 404], False))
+    need(len(json.loads(out["mine"][1][1])["result"]["processes"]) == 2, "control: its own two")
     same(w.process("list")["processes"] is not None, True)
     same(w.call("process", {"action": "poll", "process": begun["result"]["process"]}, session="agent:main:other")["result"]["status"], "running", "control")
 
@@ -156,10 +165,80 @@ print(json.dumps([json.loads(ask("GET", "/v1/me")[1])["token"], json.loads(call(
 def _(w):
     w.configure(json.dumps({"agents": {"defaults": {"workspace": w.ws, "sandbox": {}}}, "tools": {"sandbox": {"tools": {"allow": ["exec", "read"], "deny": ["write"]}}}}))
     w.start().token()
-    out = inside(w, 'print(json.dumps([call("write", dict(path="x", content="y")), call("exec", dict(command="true"))[0]]))\n')
+    out = inside(w, 'print(json.dumps([call("process", dict(action="list")), call("exec", dict(command="true"))[0]]))\n')
     same((out[0][0], out[1]), (403, 200))
     same(json.loads(out[0][1])["denied"]["final"], True)
+
+
+@test("DOOR our rights to files and the session's network are not the box's")
+def _(w):
+    w.configure(networkExecAllow=["gh", "printenv"], networkDocker={"env": {"GH_TOKEN": "of-the-operator"}})
+    w.start().token()
+    with open(w.path("closed"), "w") as f:
+        f.write("the host's")
+    os.chmod(w.path("closed"), 0o600)
+    same(w.call("exec", {"command": "printenv GH_TOKEN"})["result"]["stdout"], "of-the-operator\n", "control")
+    out = inside(w, """
+r = {}
+r["secret"] = json.loads(call("exec", dict(command="printenv GH_TOKEN"))[1])["result"]
+r["bad"] = [call(t, a)[0] for t, a in (("read", dict(path="closed")), ("write", dict(path="x", content="y")), ("grep", dict(pattern="host")),
+            ("ls", dict()), ("web_fetch", dict(url="http://127.0.0.1:1/")), ("exec", dict(command="sleep 60", background=True)))]
+r["status"] = json.loads(call("session_status", {})[1])["result"]["boxes"]
+print(json.dumps(r))
+""")
+    same((out["secret"]["stdout"], out["bad"]), ("", [403] * 6))
+    same(sorted(b["route"] for b in out["status"]), ["isolated", "isolated sibling", "network"])
     need(not os.path.exists(w.path("x")), "it was written")
+
+
+@test("DOOR a box cannot use up what others need: bodies, questions, finished commands")
+def _(w):
+    w.start().token()
+    other = w.call("exec", {"command": "echo kept"}, session="agent:main:other")["call"]
+    out = inside(w, """
+import time
+held = []
+for i in range(32):
+    s = socket.socket(socket.AF_UNIX); s.settimeout(10); s.connect("%s")
+    s.sendall(b"POST /v1/call HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Type: application/json\\r\\nContent-Length: 20000000\\r\\n\\r\\n")
+    held.append(s.recv(30))
+many = 0
+for i in range(110):
+    many += call("exec", dict(command="true"))[0] == 200
+fast, begun = [], time.monotonic()
+while time.monotonic() - begun < 3 and 429 not in fast[-1:]:
+    fast.append(ask("GET", "/v1/me")[0])
+print(json.dumps([sorted(set(h.decode()[9:12] for h in held)), many, fast[-1]]))
+""" % DOOR)
+    same(out[0], ["413"])
+    need(out[1] > 90, out)
+    same(w.call("process", {"action": "log", "process": other}, session="agent:main:other")["result"]["content"], "kept\n")
+
+
+@test("DOOR other settings of who shares a box shut the doors of those who shared one")
+def _(w):
+    w.configure(scope="agent", workspaceAccess="none")
+    w.start().token()
+    w.exec("true")
+    w.call("write", {"path": "client.py", "content": CLIENT + """
+import time
+for i in range(200):
+    try: out = call("exec", dict(command="cat secret"))
+    except OSError as e: out = str(e)
+    open("seen", "w").write(json.dumps(out)); time.sleep(0.1)
+"""}, session="agent:main:two")
+    w.call("exec", {"command": "setsid python3 client.py >/dev/null 2>&1 & sleep 1"}, session="agent:main:two")
+    need(wait_for(lambda: "200" in w.call("exec", {"command": "cat seen"}, session="agent:main:two")["result"]["stdout"], 20), "control: it has a door")
+    w.configure(scope="session", workspaceAccess="none")
+    w.p.send_signal(signal.SIGHUP)
+    time.sleep(1)
+    w.call("write", {"path": "secret", "content": "of main alone"})
+    time.sleep(1)
+    found = [os.path.join(d, "seen") for d, _, f in os.walk(w.top) if "seen" in f]
+    need(found, "control: it writes what it sees")
+    for f in found:
+        with open(f) as g:
+            need("of main alone" not in g.read(), f)
 
 
 @test("DOOR the box beside has no door, and no box by itself")
@@ -252,3 +331,47 @@ def _(w):
     need("no box" in r.stderr and "clawden-sandbox exec" in r.stderr, r.stderr)
     same((w.clawden("outside").returncode, w.clawden("outside", "--nonsense", "x").returncode), (2, 2))
     need("curl" in w.clawden("outside", "--help").stdout, "help")
+
+
+@test("DOOR a full house: who knocks while others have all the room neither breaks anything nor speaks for another")
+def _(w):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 5000:
+        raise Skip(f"{hard} descriptors are not enough")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (5000, hard))
+    w.start().token()
+    p = w.begin(f"""python3 -c '
+import socket, time, os
+def knock():
+    s = socket.socket(socket.AF_UNIX); s.settimeout(20); s.connect("{DOOR}"); return s
+one = knock(); open("first", "w"); said = b""
+while not os.path.exists("full"): time.sleep(0.05)
+two = knock(); time.sleep(0.3); open("second", "w")
+while not os.path.exists("empty"): time.sleep(0.05)
+for s in (two, one):
+    try:
+        s.sendall(b"GET /v1/me HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n"); said += s.recv(2000)
+    except OSError: pass
+print(said.count(b"agent:main:main") >= 1)'""")
+    need(wait_for(lambda: os.path.exists(w.path("first")), 20), "the first does not come")
+    held = []
+    try:
+        for i in range(4095):
+            s = socket.socket()
+            s.bind((f"127.0.0.{2 + i % 2}", 0))
+            s.connect(("127.0.0.1", w.port))
+            held.append(s)
+        time.sleep(0.5)
+        with open(w.path("full"), "w"):
+            pass
+        need(wait_for(lambda: os.path.exists(w.path("second")), 20), "the second does not come")
+    finally:
+        for s in held:
+            s.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    time.sleep(0.5)
+    with open(w.path("empty"), "w"):
+        pass
+    w.alive()
+    same(w.process("poll", p, wait=30)["status"], "exited")
+    same(w.process("log", p)["content"], "True\n")

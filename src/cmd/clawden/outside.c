@@ -158,7 +158,7 @@ static int knock(void)
 }
 
 /* Takes arguments. */
-static int ask(int fd, const char *tool, json_t *arguments)
+static void ask(int fd, const char *tool, json_t *arguments)
 {
     json_t *q = json_pack("{s:s,s:o,s:b}", "tool", tool, "arguments", arguments, "stream",
                           strcmp(tool, "exec") == 0);
@@ -173,12 +173,10 @@ static int ask(int fd, const char *tool, json_t *arguments)
                "POST /v1/call HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
                strlen(body));
-    if (head.failed || fd_write_full(fd, head.data, head.len) < 0 ||
-        fd_write_full(fd, body, strlen(body)) < 0) {
-        log_error("the gateway went away while it was asked: %s", strerror(errno));
-        return -1;
-    }
-    return 0;
+    if (head.failed)
+        abort();
+    if (fd_write_full(fd, head.data, head.len) >= 0)
+        (void)fd_write_full(fd, body, strlen(body)); /* if it was refused early, that is there */
 }
 
 struct reply {
@@ -261,10 +259,11 @@ static unsigned write_piece(const char *process, const char *data, size_t len, b
     size_t n = 0;
     ssize_t got;
 
-    if (fd < 0 || ask(fd, "process",
-                      json_pack("{s:s,s:s,s:s%,s:b}", "action", "write", "process", process, "data",
-                                data, len, "eof", last)) < 0)
+    if (fd < 0)
         return 0;
+    ask(fd, "process",
+        json_pack("{s:s,s:s,s:s%,s:b}", "action", "write", "process", process, "data", data, len,
+                  "eof", last));
     while (n < sizeof(text) - 1 && (got = read(fd, text + n, sizeof(text) - 1 - n)) > 0)
         n += (size_t)got;
     text[n] = 0;
@@ -304,8 +303,10 @@ static __attribute__((noreturn)) void carry_input(const char *process)
             n = 0;
             good = good < 0 ? 0 : good;
         }
-        while ((status = write_piece(process, data, (size_t)good, n <= 0)) == 409 && getppid() != 1)
-            (void)usleep(AGAIN_USEC); /* it does not read, or has ended: then so do we, soon */
+        /* It does not read, or too much is asked at once. Has it ended, so do we, soon. */
+        while ((status = write_piece(process, data, (size_t)good, n <= 0)) == 409 ||
+               status == 429 || status == 503)
+            (void)usleep(AGAIN_USEC);
         have -= (size_t)good;
         memmove(data, data + good, have);
     } while (n > 0 && status == 200);
@@ -344,13 +345,14 @@ static int status_of(json_t *result)
 {
     const char *status = json_string_value(json_object_get(result, "status"));
     const char *reason = json_string_value(json_object_get(result, "reason"));
+    json_int_t code = json_integer_value(json_object_get(result, "exitCode"));
     json_t *limit = json_object_get(result, "limit");
     const char *which = json_string_value(json_object_get(limit, "name"));
 
     if (!status)
         return STATUS_REFUSED;
     if (strcmp(status, "exited") == 0)
-        return (int)json_integer_value(json_object_get(result, "exitCode"));
+        return code >= 0 && code <= 255 ? (int)code : STATUS_REFUSED;
     if (strcmp(status, "signaled") == 0)
         return 128 + signal_of(json_string_value(json_object_get(result, "signal")));
     if (strcmp(status, "limit") == 0) {
@@ -425,7 +427,7 @@ static int follow(struct reply *r, struct buf *line)
 
 static int run(json_t *arguments)
 {
-    int fd = knock(), status = STATUS_REFUSED;
+    int fd = knock(), status;
     struct reply r = {0};
     autobuf line;
 
@@ -437,8 +439,8 @@ static int run(json_t *arguments)
         abort();
     if (has_input())
         (void)json_object_set_new(arguments, "stdinOpen", json_true());
-    if (ask(fd, "exec", json_incref(arguments)) >= 0)
-        status = read_head(&r, &line) ? follow(&r, &line) : refusal(NULL);
+    ask(fd, "exec", json_incref(arguments));
+    status = read_head(&r, &line) ? follow(&r, &line) : refusal(NULL);
     (void)fclose(r.from);
     return status;
 }

@@ -243,6 +243,8 @@ static void test_door(void **state)
 {
     static const char session[] = "agent:main:w*"; /* what looks like a pattern is none */
     const struct guard_wish wish = {.tool = "exec", .command = "true", .right = RIGHT_RUN};
+    const struct guard_door door = {.agent = "main", .session = session},
+                            another = {.agent = "main", .session = "agent:main:b"};
     autoptr(pass) p = NULL;
     char text[TOKEN_TEXT], other[TOKEN_TEXT], id[TOKEN_ID], other_id[TOKEN_ID];
     struct identity who;
@@ -251,8 +253,8 @@ static void test_door(void **state)
     struct error err;
 
     begin(&w, state, STRICT, RIGHT_READ);
-    CHECK_OK(guard_door(w.guard, "main", session, text, id, &err), err);
-    CHECK_OK(guard_door(w.guard, "main", "agent:main:b", other, other_id, &err), err);
+    CHECK_OK(guard_door(w.guard, &door, text, id, &err), err);
+    CHECK_OK(guard_door(w.guard, &another, other, other_id, &err), err);
     assert_int_equal(identify(&w, text, &who), 0);
     assert_string_equal(who.token, id);
     assert_true(guard_knows(w.guard, id, 1));
@@ -272,6 +274,59 @@ static void test_door(void **state)
     end(&w);
 }
 
+/* What a box without a network asks for is not what gives it one, nor our rights to files. */
+static void test_door_gets_no_more(void **state)
+{
+    static const struct {
+        const char *tool, *command;
+        bool has_network, detached;
+        int want;
+        bool second_box;
+    } rows[] = {
+        {"exec", "gh pr list", false, false, 1, false},
+        {"exec", "gh pr list", true, false, 1, true},
+        {"exec", "ls", true, false, 1, false},
+        {"exec", "ls", false, true, 0, false},
+        {"process", NULL, false, false, 1, false},
+        {"session_status", NULL, false, false, 1, false},
+        {"read", NULL, false, false, 0, false},
+        {"write", NULL, true, false, 0, false},
+        {"grep", NULL, false, false, 0, false},
+        {"web_fetch", NULL, true, false, 0, false},
+        {"apply_patch", NULL, false, false, 0, false},
+        {"web_search", NULL, false, false, 0, false},
+    };
+    struct world w;
+
+    begin(&w, state, STRICT, RIGHT_READ);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        const struct guard_door door = {
+            .agent = "main", .session = "agent:main:a", .has_network = rows[i].has_network};
+        const struct guard_wish wish = {.tool = rows[i].tool,
+                                        .command = rows[i].command,
+                                        .detached = rows[i].detached,
+                                        .right = RIGHT_RUN};
+        autoptr(pass) p = NULL;
+        char text[TOKEN_TEXT], id[TOKEN_ID];
+        struct identity who;
+        struct denial d;
+        struct error err;
+        int r;
+
+        CHECK_OK(guard_door(w.guard, &door, text, id, &err), err);
+        assert_int_equal(identify(&w, text, &who), 0);
+        r = guard_admit(w.guard, &who, &wish, &p, &d, &err);
+        CHECK(r == rows[i].want, "%s %s: %d (%s)", rows[i].tool, rows[i].command, r,
+              r < 0 ? err.msg : d.reason);
+        CHECK(r == 1 || strcmp(d.rule, "door") == 0, "%s: by %s", rows[i].tool, d.rule);
+        if (r == 1)
+            CHECK(p->verdict.second_box == rows[i].second_box &&
+                      (p->verdict.route == ROUTE_NETWORK) == rows[i].second_box,
+                  "%s %s: the wrong box", rows[i].tool, rows[i].command);
+    }
+    end(&w);
+}
+
 int main(void)
 {
     static const struct CMUnitTest claims[] = {
@@ -282,6 +337,8 @@ int main(void)
         CLAIM_IN_TEMP("who started us is let in only where that was said", test_local),
         CLAIM_IN_TEMP("agent and session of a call", test_names),
         CLAIM_IN_TEMP("who speaks out of a box is its session and nobody else", test_door),
+        CLAIM_IN_TEMP("who speaks out of a box gets commands, and no network by that",
+                      test_door_gets_no_more),
     };
 
     return RUN_CLAIMS("guard/guard", claims);
