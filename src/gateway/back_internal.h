@@ -51,7 +51,7 @@ struct back {
     int data, spool;
     char mcp_key[65];
     struct ask *asks; /* newest first */
-    size_t n_asks, n_searches;
+    size_t n_asks, n_searches, n_looks;
     struct cookie cookies[LIMIT_COOKIES];
     struct code codes[LIMIT_CODES];
     struct peer peers[LIMIT_PEERS];
@@ -62,6 +62,14 @@ struct back {
     bool is_draining, metrics_are_open, is_local;
     void (*on_drained)(void *arg);
     void *drain_arg;
+};
+
+/* Finds out what a command has changed, once it is over. Embedded in whoever tells its end. */
+struct look {
+    struct back *back;
+    struct job *job; /* NULL: nothing is looked at */
+    struct worker worker;
+    void (*on_seen)(struct look *l); /* the job knows it now, and its receipt has it */
 };
 
 /* One question, until it is answered; longer, if what it began goes on. */
@@ -91,6 +99,7 @@ struct ask {
     uint64_t place;           /* in the spool */
     size_t on_the_way;        /* bytes of events that the front has not passed on */
     bool told_drop;
+    struct look look;
     struct loop_timer poll;
     /* what takes its time, in a process of its own */
     struct worker search;
@@ -144,6 +153,13 @@ void search_run(struct ask *a);
 void search_stop(struct ask *a);
 void search_say(int out, json_t *value); /* takes it */
 void search_fail(int out, const struct error *err);
+
+/* ---- changes.c ---- */
+/* on_seen() comes now or later, once; until then the job has to be watched. Nothing to do when it
+ * is looked at already. */
+void look_start(struct look *l, struct back *b, struct job *j);
+/* on_seen() will not come; the job knows what was seen so far. */
+void look_stop(struct look *l);
 
 /* ---- commands.c ---- */
 void command_run(struct ask *a);
