@@ -13,18 +13,33 @@ struct since {
     struct files_list *list;
 };
 
+/* A folder that was not there before; one whose file system does not say so, was. */
+static bool is_made(int dir, const char *name, int64_t since_ns)
+{
+    struct statx x;
+
+    return statx(dir, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BTIME, &x) == 0 &&
+           (x.stx_mask & STATX_BTIME) &&
+           x.stx_btime.tv_sec * 1000000000ll + x.stx_btime.tv_nsec >= since_ns;
+}
+
 static int on_visited(struct walk *w, int dir, const char *name, unsigned char dt,
                       struct error *err)
 {
     const struct since *s = w->arg;
+    size_t before = s->list->n;
     struct stat st;
+    int r;
 
     (void)dt;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
         return 0; /* gone meanwhile: its folder has changed */
     if (files_nanoseconds(st.st_ctim) < s->ns)
         return 0;
-    return files_list_add(w, s->list, &st, w->path.data, S_ISDIR(st.st_mode) ? "/" : "", err);
+    r = files_list_add(w, s->list, &st, w->path.data, S_ISDIR(st.st_mode) ? "/" : "", err);
+    if (s->list->n > before && S_ISDIR(st.st_mode))
+        s->list->entries[before].made = is_made(dir, name, s->ns);
+    return r;
 }
 
 /* ---- folders that something in them explains ---- */
@@ -40,28 +55,37 @@ static bool is_in(const char *folder, size_t len, const char *path)
     return !slash || !slash[1];
 }
 
+enum { LEFT_OUT = 0 }; /* the kind of an entry that does not stay */
+
+/* By one of entries[from..]: that stays, or is a new folder, for which something in it stands. */
 static bool is_explained(const struct files_list *list, size_t from, const char *folder)
 {
-    for (size_t i = from; i < list->n; i++)
-        if (is_in(folder, strlen(folder), files_list_name(list, i)))
+    for (size_t i = from; i < list->n; i++) {
+        const struct files_entry *e = &list->entries[i];
+
+        if ((e->kind != LEFT_OUT || e->made) &&
+            is_in(folder, strlen(folder), files_list_name(list, i)))
             return true;
+    }
     return false;
 }
 
-/* What is in a folder sorts behind it: from the last to the first, entries[kept..n) stay. */
+/* What is in a folder sorts behind it, and is decided first. */
 static void leave_out_explained(struct files_list *list)
 {
-    size_t kept = list->n;
+    for (size_t i = list->n; i-- > 0;)
+        if (list->entries[i].kind == 'd' && is_explained(list, i + 1, files_list_name(list, i)))
+            list->entries[i].kind = LEFT_OUT;
+}
 
-    for (size_t i = list->n; i-- > 0;) {
-        struct files_entry e = list->entries[i];
+static void close_gaps(struct files_list *list)
+{
+    size_t n = 0;
 
-        if (e.kind != 'd' || !is_explained(list, kept, list->text.data + e.name))
-            list->entries[--kept] = e;
-    }
-    list->n -= kept;
-    if (list->n)
-        memmove(list->entries, list->entries + kept, list->n * sizeof(*list->entries));
+    for (size_t i = 0; i < list->n; i++)
+        if (list->entries[i].kind != LEFT_OUT)
+            list->entries[n++] = list->entries[i];
+    list->n = n;
 }
 
 static int by_name(const void *a, const void *b, void *text)
@@ -82,6 +106,7 @@ int files_changed(const struct files_root *root, int64_t since_ns, const struct 
 {
     struct since s = {.ns = since_ns, .list = ret};
     struct walk w = {.recursive = true, .on_entry = on_visited, .arg = &s};
+    bool root_changed;
     struct stat st;
     int r;
 
@@ -94,7 +119,9 @@ int files_changed(const struct files_root *root, int64_t since_ns, const struct 
         return r;
     sort(ret);
     leave_out_explained(ret);
-    if (files_nanoseconds(st.st_ctim) >= since_ns && !is_explained(ret, 0, "")) {
+    root_changed = files_nanoseconds(st.st_ctim) >= since_ns && !is_explained(ret, 0, "");
+    close_gaps(ret);
+    if (root_changed) {
         r = files_list_add(&w, ret, &st, ".", "/", err);
         ret->stop = w.stop;
         sort(ret);

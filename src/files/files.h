@@ -162,6 +162,7 @@ struct files_entry {
     char kind;   /* as in `ls -l`: '-' 'd' 'l' 'p' 's' 'c' 'b' */
     int64_t size, mtime_ns;
     uint32_t mode;
+    bool made; /* files_changed(): a folder that was not there before */
 };
 
 struct files_list {
@@ -199,9 +200,9 @@ int files_find(const struct files_root *root, const char *path, const char *patt
  * What has changed since a moment of the wall clock, by the times that the kernel gives files and
  * that no program can set back (ctime): made, written, renamed, given another mode or owner. Sorted
  * by bytes; a folder's name ends in '/', the workspace itself is "./". A folder is there if names
- * in it came or went (or it changed itself) and nothing directly in it is there to tell why: that
- * is what is left of a removed file. `ret` is initialised; ret->unreadable counts folders that
- * could not be looked into.
+ * in it came or went (or it changed itself) and nothing that is there tells why, neither a name
+ * directly in it nor what is in a folder that was made in it: that is what is left of a removed
+ * file. `ret` is initialised; ret->unreadable counts folders that could not be looked into.
  */
 int files_changed(const struct files_root *root, int64_t since_ns, const struct files_walk *how,
                   struct files_list *ret, struct error *err);

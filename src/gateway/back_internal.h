@@ -51,7 +51,7 @@ struct back {
     int data, spool;
     char mcp_key[65];
     struct ask *asks; /* newest first */
-    size_t n_asks, n_searches, n_looks;
+    size_t n_asks, n_searches, n_surveys;
     struct cookie cookies[LIMIT_COOKIES];
     struct code codes[LIMIT_CODES];
     struct peer peers[LIMIT_PEERS];
@@ -65,11 +65,11 @@ struct back {
 };
 
 /* Finds out what a command has changed, once it is over. Embedded in whoever tells its end. */
-struct look {
+struct survey {
     struct back *back;
     struct job *job; /* NULL: nothing is looked at */
     struct worker worker;
-    void (*on_seen)(struct look *l); /* the job knows it now, and its receipt has it */
+    void (*on_known)(struct survey *s); /* the job knows it now, and its receipt has it */
 };
 
 /* One question, until it is answered; longer, if what it began goes on. */
@@ -99,7 +99,7 @@ struct ask {
     uint64_t place;           /* in the spool */
     size_t on_the_way;        /* bytes of events that the front has not passed on */
     bool told_drop;
-    struct look look;
+    struct survey survey;
     struct loop_timer poll;
     /* what takes its time, in a process of its own */
     struct worker search;
@@ -154,12 +154,12 @@ void search_stop(struct ask *a);
 void search_say(int out, json_t *value); /* takes it */
 void search_fail(int out, const struct error *err);
 
-/* ---- changes.c ---- */
-/* on_seen() comes now or later, once; until then the job has to be watched. Nothing to do when it
+/* ---- survey.c ---- */
+/* on_known() comes now or later, once; until then the job has to be watched. Nothing to do when it
  * is looked at already. */
-void look_start(struct look *l, struct back *b, struct job *j);
-/* on_seen() will not come; the job knows what was seen so far. */
-void look_stop(struct look *l);
+void survey_start(struct survey *s, struct back *b, struct job *j);
+/* on_known() will not come; the job knows what was seen so far. */
+void survey_stop(struct survey *s);
 
 /* ---- commands.c ---- */
 void command_run(struct ask *a);

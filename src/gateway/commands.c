@@ -83,7 +83,7 @@ void command_follow(struct ask *a, struct job *j, uint64_t place)
 /* What ran in the background: its end is recorded, though nobody waits for it. */
 struct tail {
     struct job_watch watch;
-    struct look look;
+    struct survey survey;
     struct back *back;
     char token[TOKEN_ID], call[CALL_ID], session[NAMES_SESSION];
 };
@@ -124,9 +124,9 @@ static void tail_tell(struct job *j, json_t *receipt)
     json_decref(body);
 }
 
-static void on_tail_seen(struct look *l)
+static void on_tail_known(struct survey *s)
 {
-    struct tail *t = OF(struct tail, look, l);
+    struct tail *t = OF(struct tail, survey, s);
     struct job *j = t->watch.job;
     json_t *receipt = job_receipt(j);
 
@@ -142,16 +142,16 @@ static void on_tail(struct job_watch *w)
     struct tail *t = OF(struct tail, watch, w);
 
     if (w->job->is_over)
-        look_start(&t->look, t->back, w->job);
+        survey_start(&t->survey, t->back, w->job);
 }
 
 /* The gateway ends, and the command with it, unless that is over and only looked after. */
 static void on_tail_gone(struct job_watch *w)
 {
     struct tail *t = OF(struct tail, watch, w);
-    json_t *receipt = t->look.job ? job_receipt(t->look.job) : NULL;
+    json_t *receipt = t->survey.job ? job_receipt(t->survey.job) : NULL;
 
-    look_stop(&t->look);
+    survey_stop(&t->survey);
     tail_record(t, receipt ? "done" : "interrupted", receipt);
     json_decref(receipt);
     free(t);
@@ -167,15 +167,15 @@ static void watch_tail(const struct ask *a, struct job *j)
     (void)snprintf(t->token, sizeof(t->token), "%s", a->token);
     (void)snprintf(t->call, sizeof(t->call), "%s", j->id);
     (void)snprintf(t->session, sizeof(t->session), "%s", j->session);
-    t->look = (struct look){.worker = WORKER_NONE, .on_seen = on_tail_seen};
+    t->survey = (struct survey){.worker = WORKER_NONE, .on_known = on_tail_known};
     t->watch.on_news = on_tail;
     t->watch.on_gone = on_tail_gone;
     job_watch(j, &t->watch);
 }
 
-static void on_own_seen(struct look *l)
+static void on_own_known(struct survey *s)
 {
-    struct ask *a = OF(struct ask, look, l);
+    struct ask *a = OF(struct ask, survey, s);
     struct job *j = a->watch.job;
     struct error err;
     json_t *result = a->tool->kind == TOOL_WEB ? web_result(a, j, &err) : job_result(j, true);
@@ -192,7 +192,7 @@ static void on_own_news(struct job_watch *w)
     struct job *j = w->job;
 
     if (a->owns_job && j->is_over)
-        look_start(&a->look, a->back, j); /* its stream, if it has one, goes on by itself */
+        survey_start(&a->survey, a->back, j); /* its stream, if it has one, goes on by itself */
     else if (a->is_stream && !a->is_gone)
         command_pump(a);
 }
@@ -207,7 +207,7 @@ static void began(struct ask *a, struct job *j)
         return;
     }
     a->owns_job = true;
-    a->look.on_seen = on_own_seen;
+    a->survey.on_known = on_own_known;
     a->watch.on_news = on_own_news;
     job_watch(j, &a->watch);
     if (a->is_stream)

@@ -132,6 +132,32 @@ static void test_folders(void **state)
     check_changed(t, since, &all, "y/", NULL);
 }
 
+/* Where the file system says when a folder was made: else those above are named as well. */
+static void test_new_folders(void **state)
+{
+    struct temp *t = *state;
+    struct statx x;
+    int64_t since;
+
+    folder(t, "old");
+    put(t, "old/f");
+    if (statx(t->fd, "old", 0, STATX_BTIME, &x) < 0 || !(x.stx_mask & STATX_BTIME)) {
+        host_lacks("times of birth");
+        return;
+    }
+    since = next_tick();
+    folder(t, "a");
+    folder(t, "a/b");
+    folder(t, "a/b/c");
+    put(t, "a/b/c/f");
+    check_changed(t, since, &all, "a/b/c/f", NULL);
+    put(t, "old/new");
+    check_changed(t, since, &all, "a/b/c/f old/new", NULL);
+    assert_int_equal(unlinkat(t->fd, "old/f", 0), 0);
+    assert_int_equal(unlinkat(t->fd, "old/new", 0), 0);
+    check_changed(t, since, &all, "a/b/c/f old/", NULL);
+}
+
 /* "a-b" sorts between "a" and "a/b"; with its slash, "a/" does not. */
 static void test_order(void **state)
 {
@@ -319,6 +345,7 @@ static const struct CMUnitTest claims[] = {
                   test_made_and_changed),
     CLAIM_IN_TEMP("a time that was set back hides nothing", test_times_set_back),
     CLAIM_IN_TEMP("a folder is named if nothing in it tells why it has changed", test_folders),
+    CLAIM_IN_TEMP("what is in new folders stands for them", test_new_folders),
     CLAIM_IN_TEMP("names are sorted as they are written", test_order),
     CLAIM_IN_TEMP("links, FIFOs and sockets are named, and not followed or opened", test_kinds),
     CLAIM_IN_TEMP("strange names are names", test_names),

@@ -12,9 +12,9 @@
 #include "base/limits.h"
 #include "gateway/back_internal.h"
 
-#define LIMIT_SEEN (2 * LIMIT_CHANGED_TEXT) /* what a worker says */
+#define LIMIT_SAID (2 * LIMIT_CHANGED_TEXT) /* what a worker says */
 
-static void work_look(const void *arg, int out, int kept)
+static void work_survey(const void *arg, int out, int kept)
 {
     const struct job *j = arg;
     struct changes c = changes_since(kept, &j->begun, true);
@@ -27,58 +27,58 @@ static void work_look(const void *arg, int out, int kept)
     json_decref(v);
 }
 
-static void seen(struct look *l)
+static void known(struct survey *s)
 {
-    l->job = NULL;
-    l->on_seen(l); /* it may be gone now */
+    s->job = NULL;
+    s->on_known(s); /* it may be gone now */
 }
 
 /* A worker that was killed has said nothing, or half of it. */
-static void on_looked(struct worker *w)
+static void on_surveyed(struct worker *w)
 {
-    struct look *l = OF(struct look, worker, w);
+    struct survey *s = OF(struct survey, worker, w);
     json_t *v = w->said.len ? json_loadb(w->said.data, w->said.len, 0, NULL) : NULL;
     json_t *files = json_object_get(v, "files");
 
-    l->back->n_looks--;
+    s->back->n_surveys--;
     if (files)
-        job_set_changed(l->job,
+        job_set_changed(s->job,
                         (struct changes){.files = json_incref(files),
                                          .is_cut = json_is_true(json_object_get(v, "cut"))});
     json_decref(v);
     buf_done(&w->said);
-    seen(l);
+    known(s);
 }
 
-void look_start(struct look *l, struct back *b, struct job *j)
+void survey_start(struct survey *s, struct back *b, struct job *j)
 {
     struct changes c;
     int fd = j->workspace;
 
-    if (l->job)
+    if (s->job)
         return;
-    l->back = b;
-    l->job = j;
+    s->back = b;
+    s->job = j;
     if (fd < 0) {
-        seen(l);
+        known(s);
         return;
     }
     c = changes_since(fd, &j->begun, false);
-    l->worker.on_end = on_looked;
-    if (c.is_worth_again && b->n_looks < LIMIT_CHANGED_WALKS &&
-        worker_start(&l->worker, b->loop, LIMIT_SEEN, fd, work_look, j) >= 0) {
-        b->n_looks++;
+    s->worker.on_end = on_surveyed;
+    if (c.is_worth_again && b->n_surveys < LIMIT_CHANGED_WALKS &&
+        worker_start(&s->worker, b->loop, LIMIT_SAID, fd, work_survey, j) >= 0) {
+        b->n_surveys++;
         job_set_changed(j, c);
         return;
     }
     job_set_changed(j, c);
-    seen(l);
+    known(s);
 }
 
-void look_stop(struct look *l)
+void survey_stop(struct survey *s)
 {
-    if (l->worker.pid)
-        l->back->n_looks--;
-    worker_stop(&l->worker);
-    l->job = NULL;
+    if (s->worker.pid)
+        s->back->n_surveys--;
+    worker_stop(&s->worker);
+    s->job = NULL;
 }
