@@ -707,6 +707,9 @@ def _(w):
     same(changed(w, "echo x >two; sleep 30", timeout=0.3), (["two"], False), "one that took too long")
     got = [r["files"] for r in w.audit(event="call.end", tool="exec")]
     same((got[0], got[2], got[-1]), ([], ["kept", "src/deep/"], ["two"]), "the record")
+    r = w.clawden("audit", "verify")
+    same(r.returncode, 0, f"the chain: {r.stdout}{r.stderr}")
+    same([r.get("files") for r in w.get("/v1/audit?event=call.end&tool=exec&limit=1").json["records"]], [["two"]], "the record, read back")
     need("files" not in w.call("write", {"path": "f", "content": ""})["receipt"], "a file tool's answer has its path")
 
 
