@@ -103,6 +103,12 @@
 #define LIMIT_FILES_VISIT    1000000u     /* entries that one find, grep or remove looks at */
 #define LIMIT_FILES_ENTRIES  10000u       /* entries that one list or find gives back */
 #define LIMIT_FILES_OUT      (4u << 20)   /* names and lines that one list, find or grep gives back */
+#define LIMIT_CHANGED_NAMES  256u         /* names of changed files in one receipt ... */
+#define LIMIT_CHANGED_TEXT   (8u << 10)   /* ... and their bytes: it is a part of one audit line */
+#define LIMIT_CHANGED_QUICK  512u         /* entries looked at while others wait: a millisecond ... */
+#define LIMIT_CHANGED_QUICK_MS 5          /* ... unless the disk is slow */
+#define LIMIT_CHANGED_MS     200          /* for more of them, in a process of its own: the answer waits */
+#define LIMIT_CHANGED_WALKS  4u           /* such processes at once; who comes then has what the quick look saw */
 #define LIMIT_FILES_MATCHES  10000u       /* lines that one grep gives back */
 #define LIMIT_FILES_CONTEXT  20u          /* lines around a match */
 #define LIMIT_FILES_LINE     (1u << 20)   /* longer lines are searched in pieces of this */

@@ -162,6 +162,7 @@ struct files_entry {
     char kind;   /* as in `ls -l`: '-' 'd' 'l' 'p' 's' 'c' 'b' */
     int64_t size, mtime_ns;
     uint32_t mode;
+    bool made; /* files_changed(): a folder that was not there before */
 };
 
 struct files_list {
@@ -177,8 +178,10 @@ const char *files_list_name(const struct files_list *list, size_t i);
 
 struct files_walk {
     size_t limit;        /* entries; 0 = LIMIT_FILES_ENTRIES */
+    uint64_t visit;      /* entries that are looked at; 0 = LIMIT_FILES_VISIT, the most */
     int64_t deadline_ms; /* from now; 0 = none */
     bool with_git;       /* look into .git too */
+    bool stay;           /* other mounts are not entered */
 };
 
 /* Sorted by bytes in each folder; a folder stands before what is in it. `ret` is initialised. */
@@ -190,6 +193,19 @@ int files_list(const struct files_root *root, const char *path, bool recursive,
  */
 int files_find(const struct files_root *root, const char *path, const char *pattern,
                const struct files_walk *how, struct files_list *ret, struct error *err);
+
+/* ---- what changed ---- */
+
+/*
+ * What has changed since a moment of the wall clock, by the times that the kernel gives files and
+ * that no program can set back (ctime): made, written, renamed, given another mode or owner. Sorted
+ * by bytes; a folder's name ends in '/', the workspace itself is "./". A folder is there if names
+ * in it came or went (or it changed itself) and nothing that is there tells why, neither a name
+ * directly in it nor what is in a folder that was made in it: that is what is left of a removed
+ * file. `ret` is initialised; ret->unreadable counts folders that could not be looked into.
+ */
+int files_changed(const struct files_root *root, int64_t since_ns, const struct files_walk *how,
+                  struct files_list *ret, struct error *err);
 
 /* ---- grep ---- */
 

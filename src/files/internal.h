@@ -119,3 +119,10 @@ int files_walk_dir(struct walk *w, int dir, struct error *err);
 void files_walk_start(struct walk *w, const struct files_walk *how);
 /* Has something told the walk to end? Looks at the clock. */
 bool files_walk_over(struct walk *w);
+/* One more, called `path` and `end`; what does not fit stops the walk. */
+int files_list_add(struct walk *w, struct files_list *list, const struct stat *st, const char *path,
+                   const char *end, struct error *err);
+/* Opens the folder, walks it, and hands over what came of it. */
+int files_list_collect(const struct files_root *root, const char *path, const char *verb,
+                       struct walk *w, const struct files_walk *how, struct files_list *ret,
+                       struct error *err);

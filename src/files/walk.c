@@ -86,12 +86,16 @@ void files_walk_start(struct walk *w, const struct files_walk *how)
         w->deadline_ns = files_now_ns(CLOCK_MONOTONIC) + how->deadline_ms * 1000000;
 }
 
+static uint64_t most_visits(const struct walk *w)
+{
+    return w->how->visit && w->how->visit < LIMIT_FILES_VISIT ? w->how->visit : LIMIT_FILES_VISIT;
+}
+
 bool files_walk_over(struct walk *w)
 {
     if (w->stop == FILES_ALL && w->deadline_ns && files_now_ns(CLOCK_MONOTONIC) > w->deadline_ns)
         w->stop = FILES_STOP_TIME;
-    return w->stop == FILES_STOP_TIME || w->stop == FILES_STOP_MANY ||
-           w->visited >= LIMIT_FILES_VISIT;
+    return w->stop == FILES_STOP_TIME || w->stop == FILES_STOP_MANY || w->visited >= most_visits(w);
 }
 
 static int walk_level(struct walk *w, int dir, unsigned depth, struct error *err);
@@ -106,9 +110,9 @@ static int walk_below(struct walk *w, int dir, const char *name, unsigned depth,
         w->stop = FILES_STOP_WORK;
         return 0;
     }
-    fd = files_open_dir_at(dir, name, false);
+    fd = files_open_dir_at(dir, name, w->how->stay);
     if (fd < 0) {
-        w->unreadable += fd != -ENOENT;
+        w->unreadable += fd != -ENOENT && !(fd == -EXDEV && w->how->stay);
         return 0;
     }
     return walk_level(w, fd, depth, err);
@@ -147,10 +151,14 @@ static int walk_names(struct walk *w, int dir, const struct names *names, unsign
 
 static int walk_level(struct walk *w, int dir, unsigned depth, struct error *err)
 {
-    size_t free_names = LIMIT_FILES_HELD - w->held;
+    size_t most = LIMIT_FILES_HELD - w->held;
     struct names names = {0};
-    int r = files_names_read(dir, free_names < LIMIT_FILES_NAMES ? free_names : LIMIT_FILES_NAMES,
-                             &names);
+    int r;
+
+    most = most < LIMIT_FILES_NAMES ? most : LIMIT_FILES_NAMES;
+    if (most_visits(w) - w->visited < most) /* others would be read and sorted in vain */
+        most = most_visits(w) - w->visited;
+    r = files_names_read(dir, most, &names);
 
     if (names.cut)
         w->stop = FILES_STOP_WORK;
@@ -170,7 +178,7 @@ int files_walk_dir(struct walk *w, int dir, struct error *err)
 {
     int r = walk_level(w, dir, 0, err);
 
-    if (w->visited >= LIMIT_FILES_VISIT && w->stop == FILES_ALL)
+    if (w->visited >= most_visits(w) && w->stop == FILES_ALL)
         w->stop = FILES_STOP_WORK;
     buf_done(&w->path);
     return r;
@@ -224,15 +232,12 @@ static struct files_entry *list_room(struct files_list *list)
     return &list->entries[list->n];
 }
 
-static int list_add(struct walk *w, struct files_list *list, int dir, const char *name,
-                    struct error *err)
+int files_list_add(struct walk *w, struct files_list *list, const struct stat *st, const char *path,
+                   const char *end, struct error *err)
 {
     size_t limit = w->how->limit ? w->how->limit : LIMIT_FILES_ENTRIES;
     struct files_entry *e;
-    struct stat st;
 
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return 0; /* gone meanwhile */
     if (list->n >= limit) {
         w->stop = FILES_STOP_MANY;
         return 0;
@@ -241,17 +246,28 @@ static int list_add(struct walk *w, struct files_list *list, int dir, const char
     if (!e)
         return error_sys(err, -ENOMEM, "list");
     *e = (struct files_entry){.name = list->text.len,
-                              .kind = letter(st.st_mode),
-                              .size = st.st_size,
-                              .mtime_ns = files_nanoseconds(st.st_mtim),
-                              .mode = st.st_mode & 07777};
-    buf_append(&list->text, w->path.data, w->path.len + 1);
+                              .kind = letter(st->st_mode),
+                              .size = st->st_size,
+                              .mtime_ns = files_nanoseconds(st->st_mtim),
+                              .mode = st->st_mode & 07777};
+    buf_puts(&list->text, path);
+    buf_append(&list->text, end, strlen(end) + 1);
     if (list->text.failed) {
         w->stop = FILES_STOP_MANY;
         return 0;
     }
     list->n++;
     return 0;
+}
+
+static int list_add(struct walk *w, struct files_list *list, int dir, const char *name,
+                    struct error *err)
+{
+    struct stat st;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0; /* gone meanwhile */
+    return files_list_add(w, list, &st, w->path.data, "", err);
 }
 
 static int check_walk(const struct files_walk *how, struct error *err)
@@ -265,10 +281,9 @@ static int check_walk(const struct files_walk *how, struct error *err)
     return 0;
 }
 
-/* Opens the folder, walks it, and hands over what came of it. */
-static int collect(const struct files_root *root, const char *path, const char *verb,
-                   struct walk *w, const struct files_walk *how, struct files_list *ret,
-                   struct error *err)
+int files_list_collect(const struct files_root *root, const char *path, const char *verb,
+                       struct walk *w, const struct files_walk *how, struct files_list *ret,
+                       struct error *err)
 {
     autoclose int dir = -1;
     int r = check_walk(how, err);
@@ -301,7 +316,7 @@ int files_list(const struct files_root *root, const char *path, bool recursive,
 
     *ret = (struct files_list){0};
     buf_init(&ret->text, LIMIT_FILES_OUT);
-    return collect(root, path, "list", &w, how, ret, err);
+    return files_list_collect(root, path, "list", &w, how, ret, err);
 }
 
 struct finder {
@@ -333,5 +348,5 @@ int files_find(const struct files_root *root, const char *path, const char *patt
     f.glob = glob;
     *ret = (struct files_list){0};
     buf_init(&ret->text, LIMIT_FILES_OUT);
-    return collect(root, path, "find in", &w, how, ret, err);
+    return files_list_collect(root, path, "find in", &w, how, ret, err);
 }

@@ -25,6 +25,7 @@ struct ask *ask_new(struct back *b, uint32_t id)
     a->back = b;
     a->id = id;
     a->search = (struct worker)WORKER_NONE;
+    a->survey.worker = (struct worker)WORKER_NONE;
     a->next = b->asks;
     a->back_link = &b->asks;
     if (a->next)
@@ -39,6 +40,7 @@ void ask_free(struct ask *a)
     struct back *b = a->back;
 
     box_wait_stop(&a->wait);
+    survey_stop(&a->survey);
     job_unwatch(&a->watch);
     loop_stop_timer(&a->poll);
     search_stop(a);

@@ -54,7 +54,7 @@ struct back {
     int data, spool;
     char mcp_key[65];
     struct ask *asks; /* newest first */
-    size_t n_asks, n_door_asks, n_searches;
+    size_t n_asks, n_door_asks, n_searches, n_surveys;
     struct cookie cookies[LIMIT_COOKIES];
     struct code codes[LIMIT_CODES];
     struct peer peers[LIMIT_PEERS];
@@ -67,6 +67,14 @@ struct back {
     void *ready_arg;
     void (*on_drained)(void *arg);
     void *drain_arg;
+};
+
+/* Finds out what a command has changed, once it is over. Embedded in whoever tells its end. */
+struct survey {
+    struct back *back;
+    struct job *job; /* NULL: nothing is looked at */
+    struct worker worker;
+    void (*on_known)(struct survey *s); /* the job knows it now, and its receipt has it */
 };
 
 /* One question, until it is answered; longer, if what it began goes on. */
@@ -97,6 +105,7 @@ struct ask {
     uint64_t place;           /* in the spool */
     size_t on_the_way;        /* bytes of events that the front has not passed on */
     bool told_drop;
+    struct survey survey;
     struct loop_timer poll;
     /* what takes its time, in a process of its own */
     struct worker search;
@@ -151,6 +160,13 @@ void search_run(struct ask *a);
 void search_stop(struct ask *a);
 void search_say(int out, json_t *value); /* takes it */
 void search_fail(int out, const struct error *err);
+
+/* ---- survey.c ---- */
+/* on_known() comes now or later, once; until then the job has to be watched. Nothing to do when it
+ * is looked at already. */
+void survey_start(struct survey *s, struct back *b, struct job *j);
+/* on_known() will not come; the job knows what was seen so far. */
+void survey_stop(struct survey *s);
 
 /* ---- commands.c ---- */
 void command_run(struct ask *a);

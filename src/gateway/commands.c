@@ -83,6 +83,7 @@ void command_follow(struct ask *a, struct job *j, uint64_t place)
 /* What ran in the background: its end is recorded, though nobody waits for it. */
 struct tail {
     struct job_watch watch;
+    struct survey survey;
     struct back *back;
     char token[TOKEN_ID], call[CALL_ID], session[NAMES_SESSION];
 };
@@ -123,27 +124,36 @@ static void tail_tell(struct job *j, json_t *receipt)
     json_decref(body);
 }
 
-static void on_tail(struct job_watch *w)
+static void on_tail_known(struct survey *s)
 {
-    struct tail *t = OF(struct tail, watch, w);
-    json_t *receipt;
+    struct tail *t = OF(struct tail, survey, s);
+    struct job *j = t->watch.job;
+    json_t *receipt = job_receipt(j);
 
-    if (!w->job->is_over)
-        return;
-    receipt = job_receipt(w->job);
     tail_record(t, "done", receipt);
-    tail_tell(w->job, receipt);
+    tail_tell(j, receipt);
     json_decref(receipt);
-    job_unwatch(w);
+    job_unwatch(&t->watch);
     free(t);
 }
 
-/* The gateway ends, and the command with it. */
-static void on_tail_gone(struct job_watch *w)
+static void on_tail(struct job_watch *w)
 {
     struct tail *t = OF(struct tail, watch, w);
 
-    tail_record(t, "interrupted", NULL);
+    if (w->job->is_over)
+        survey_start(&t->survey, t->back, w->job);
+}
+
+/* The gateway ends, and the command with it, unless that is over and only looked after. */
+static void on_tail_gone(struct job_watch *w)
+{
+    struct tail *t = OF(struct tail, watch, w);
+    json_t *receipt = t->survey.job ? job_receipt(t->survey.job) : NULL;
+
+    survey_stop(&t->survey);
+    tail_record(t, receipt ? "done" : "interrupted", receipt);
+    json_decref(receipt);
     free(t);
 }
 
@@ -157,13 +167,16 @@ static void watch_tail(const struct ask *a, struct job *j)
     (void)snprintf(t->token, sizeof(t->token), "%s", a->token);
     (void)snprintf(t->call, sizeof(t->call), "%s", j->id);
     (void)snprintf(t->session, sizeof(t->session), "%s", j->session);
+    t->survey = (struct survey){.worker = WORKER_NONE, .on_known = on_tail_known};
     t->watch.on_news = on_tail;
     t->watch.on_gone = on_tail_gone;
     job_watch(j, &t->watch);
 }
 
-static void finish(struct ask *a, struct job *j)
+static void on_own_known(struct survey *s)
 {
+    struct ask *a = OF(struct ask, survey, s);
+    struct job *j = a->watch.job;
     struct error err;
     json_t *result = a->tool->kind == TOOL_WEB ? web_result(a, j, &err) : job_result(j, true);
 
@@ -179,7 +192,7 @@ static void on_own_news(struct job_watch *w)
     struct job *j = w->job;
 
     if (a->owns_job && j->is_over)
-        finish(a, j); /* its stream, if it has one, goes on by itself */
+        survey_start(&a->survey, a->back, j); /* its stream, if it has one, goes on by itself */
     else if (a->is_stream && !a->is_gone)
         command_pump(a);
 }
@@ -194,6 +207,7 @@ static void began(struct ask *a, struct job *j)
         return;
     }
     a->owns_job = true;
+    a->survey.on_known = on_own_known;
     a->watch.on_news = on_own_news;
     job_watch(j, &a->watch);
     if (a->is_stream)
@@ -218,7 +232,8 @@ static void on_box(struct box_wait *w, struct job_box *box, const struct error *
                                     : a->argv ? a->argv
                                               : shell,
                             .env = v->argv.n ? (char *const *)scope_routed_env : NULL,
-                            .box = box};
+                            .box = box,
+                            .workspace = a->session->workspace};
     struct error err;
     struct job *j;
     int r = 0;
@@ -230,6 +245,7 @@ static void on_box(struct box_wait *w, struct job_box *box, const struct error *
     if (a->tool->kind == TOOL_WEB) {
         r = web_words(a, &web, &err);
         q.argv = web;
+        q.workspace = -1; /* the words are ours, and write nothing */
         q.head = LIMIT_WEB_BYTES + 1;
         q.arguments = json_object_get(a->params, "run");
     }

@@ -90,6 +90,23 @@ static json_t *call_schema(void)
                      "stream", "type", "boolean", "additionalProperties", 0, "anyOf", any);
 }
 
+/* What is there depends on the tool; a command's has most. */
+static json_t *receipt_schema(void)
+{
+    static const char *const numbers[] = {"wallSeconds", "cpuSeconds", "peakMemoryBytes",
+                                          "outputBytes"};
+    json_t *fields = json_pack(
+        "{so s{ss s{ss} ss} s{ss ss} s{ss s{ss}}}", "call", field_schema(FIELD_CALL), "files",
+        "type", "array", "items", "type", "string", "description",
+        "What was made or changed in the workspace while a command ran; folders end in a slash.",
+        "filesTruncated", "type", "boolean", "description", "There may be more of them.", "network",
+        "type", "array", "items", "type", "object");
+
+    for (size_t i = 0; i < COUNT(numbers); i++)
+        (void)json_object_set_new(fields, numbers[i], json_pack("{ss}", "type", "number"));
+    return json_pack("{ss so}", "type", "object", "properties", fields);
+}
+
 static json_t *answer_schema(void)
 {
     json_t *any = json_array();
@@ -97,9 +114,9 @@ static json_t *answer_schema(void)
     for (size_t i = 0; i < n_tools; i++)
         if (!tools[i].unlisted && tools[i].output_schema)
             (void)json_array_append_new(any, ref(MARK "%s_result", tools[i].name));
-    return json_pack("{ss s{so s{ss} s{ss} s{so} s{ss}}}", "type", "object", "properties", "call",
+    return json_pack("{ss s{so s{ss} s{ss} s{so} so}}", "type", "object", "properties", "call",
                      field_schema(FIELD_CALL), "tool", "type", "string", "session", "type",
-                     "string", "result", "anyOf", any, "receipt", "type", "object");
+                     "string", "result", "anyOf", any, "receipt", receipt_schema());
 }
 
 static json_t *error_schema(void)

@@ -107,6 +107,8 @@ static void job_free(struct job *j)
     free(j->answer);
     json_decref(j->before);
     json_decref(j->network);
+    json_decref(j->changed.files);
+    close_fd(&j->workspace);
     free(j);
 }
 DEFINE_AUTOPTR(job)
@@ -244,6 +246,13 @@ void job_set_answer(struct job *j, unsigned status, const char *text)
     if (!j->answer)
         abort();
     news(j);
+}
+
+void job_set_changed(struct job *j, struct changes taken)
+{
+    json_decref(j->changed.files);
+    j->changed = taken;
+    close_fd(&j->workspace);
 }
 
 /* ---- what it writes ---- */
@@ -684,6 +693,7 @@ static struct job *job_new(struct jobs *all, const struct job_request *q)
         return NULL;
     *j = (struct job){.all = all,
                       .command.use = -1,
+                      .workspace = -1,
                       .control = {.on_ready = on_control, .fd = -1},
                       .out = {{.on_ready = on_stdout, .fd = -1}, {.on_ready = on_stderr, .fd = -1}},
                       .in = {.on_ready = on_stdin, .fd = -1},
@@ -723,6 +733,9 @@ int job_begin(struct jobs *all, const struct job_request *q, struct job **ret, s
         return error_sys(err, -ENOMEM, "begin a command");
     j->box = job_box_hold(q->box);
     j->before = job_traffic(q->box->record);
+    if (q->workspace >= 0)
+        j->workspace = fcntl(q->workspace, F_DUPFD_CLOEXEC, 3); /* the session may go before it */
+    j->begun = moment_now();
     r = start(j, q, err);
     if (r < 0)
         return r;

@@ -15,6 +15,7 @@
 
 #include "loop/loop.h"
 #include "sandbox/sandbox.h"
+#include "tool/changes.h"
 #include "tool/spool.h"
 
 struct error;
@@ -89,7 +90,10 @@ struct job {
     uint64_t begun_usec, ended_usec; /* of the loop */
     uint64_t cpu_usec, peak_bytes;
     json_t *before, *network; /* the relay's counters by host at its beginning; what came since */
-    char *answer;             /* what was told about it in the end; NULL: nothing yet */
+    int workspace;            /* -1: what it changes there is not asked, or known */
+    struct moment begun;
+    struct changes changed; /* .files NULL: not known */
+    char *answer;           /* what was told about it in the end; NULL: nothing yet */
     unsigned answer_status;
 };
 
@@ -106,6 +110,7 @@ struct job_request {
     size_t head;       /* of its output, at hand for the result; 0: the usual */
     char *const *env;  /* on top of the client's, or NULL */
     struct job_box *box;
+    int workspace; /* borrowed: what changes there is asked at the end; -1: it is not */
 };
 
 /* -ERR_NOT_FOUND: the box does not run (any longer): nothing has been started. */
@@ -128,10 +133,13 @@ int job_resize(struct job *j, uint16_t rows, uint16_t cols);
 /* Copied; whoever watches is told. */
 void job_set_answer(struct job *j, unsigned status, const char *text);
 
+/* What it has changed is known; takes the files. */
+void job_set_changed(struct job *j, struct changes taken);
+
 /* As the output schema of exec says; without the output, where nobody asks for it. */
 json_t *job_result(const struct job *j, bool with_output);
-/* {"wallSeconds", "cpuSeconds", "peakMemoryBytes", "outputBytes"}, and "network" where it has one.
- */
+/* {"wallSeconds", "cpuSeconds", "peakMemoryBytes", "outputBytes"}; "files" (and "filesTruncated")
+ * if they are known; "network" where it has one. */
 json_t *job_receipt(const struct job *j);
 /* The relay's counters of the box, by host; NULL: it has no network. */
 json_t *job_traffic(const struct box_record *r);

@@ -189,6 +189,10 @@ json_t *job_receipt(const struct job *j)
     (void)json_object_set_new(
         r, "outputBytes",
         json_integer((json_int_t)(j->spool.bytes[0] + j->spool.bytes[1] + j->spool.dropped)));
+    if (j->changed.files)
+        (void)json_object_set(r, "files", j->changed.files);
+    if (j->changed.files && j->changed.is_cut)
+        (void)json_object_set_new(r, "filesTruncated", json_true());
     if (j->network)
         (void)json_object_set(r, "network", j->network);
     return r;

@@ -100,8 +100,8 @@ _Static_assert(LIMIT_FILES_LINE_OUT == 500, "grep_about");
     TEXT("signal", "The signal that ended it, such as SIGSEGV.") "," \
     "\"limit\":" OBJECT(ONE("name"), \
         TEXT("name", "Which limit: time, memory, ...") "," \
-        FIELD("value", "[\"number\",\"string\"]", "", "Where it stands.") "," \
-        FIELD("seen", "[\"number\",\"string\"]", "", "What the command came to.")) "," \
+        FIELD("value", "\"number\"", "", "Where it stands: seconds, bytes.") "," \
+        FIELD("seen", "\"number\"", "", "What the command came to.")) "," \
     TEXT("reason", "The same in a sentence, if there is more to say.")
 #define OUTPUT_FACTS \
     BOOL("truncated", "Output is missing here; the whole is in the log: process, action log.") "," \

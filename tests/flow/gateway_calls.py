@@ -668,6 +668,134 @@ def _(w):
     w.alive()
 
 
+# ---- what a command has changed ----
+
+def changed(w, line, **more):
+    """(files, is there more) of its receipt; a moment later, so that what was done before is older."""
+    time.sleep(0.05)
+    r = w.call("exec", dict({"command": line}, **more))["receipt"]
+    return r["files"], r.get("filesTruncated", False)
+
+
+def put(w, name, text=""):
+    """As the host does it, for whoever the box runs as."""
+    path = w.path(name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as f:
+        f.write(text)
+    if os.getuid() == 0:
+        while path != w.ws:
+            os.chown(path, 1000, 1000)
+            path = os.path.dirname(path)
+
+
+@test("a command's receipt names the files that it made and changed, in the answer and in the record; read takes the names")
+def _(w):
+    w.start().token()
+    for name in ("kept", "src/old", "src/deep/x", ".git/config"):
+        put(w, name, "1")
+    same(changed(w, "cat kept src/old; ls -R; true"), ([], False), "nothing")
+    same(changed(w, "echo 2 >>src/old; echo 1 >new; mkdir -p a/b/c; echo x >.git/hook; ln -s /etc link; mkfifo pipe; touch -d 2001-01-01 back"),
+         ([".git/hook", "a/b/c/", "back", "link", "new", "pipe", "src/old"], False))
+    same(changed(w, "rm src/deep/x; chmod 700 kept"), (["kept", "src/deep/"], False), "what is left of a removed file")
+    same(changed(w, "rm kept"), (["./"], False), "in the workspace itself")
+    same(changed(w, "mv src lib"), (["lib/"], False), "a folder that was renamed")
+    files, cut = changed(w, r"""printf 1 >"$(printf 'a\001\nb')"; printf 2 >"$(printf '\377\376')"; printf 3 >'back\slash'; printf 4 >'"'; printf 5 >"$(printf '\342\200\256x')" """)
+    same((sorted(files), cut), (sorted(['"', "a\\x01\\x0ab", "back\\\\slash", "\\xe2\\x80\\xaex", "\\xff\\xfe"]), False), "strange names")
+    same(sorted(w.call("read", {"path": f})["result"]["content"] for f in files), list("12345"))
+    same(changed(w, "exec 2>&1; echo x >one; kill -9 $$"), (["one"], False), "one that was killed")
+    same(changed(w, "echo x >two; sleep 30", timeout=0.3), (["two"], False), "one that took too long")
+    got = [r["files"] for r in w.audit(event="call.end", tool="exec")]
+    same((got[0], got[2], got[-1]), ([], ["kept", "src/deep/"], ["two"]), "the record")
+    r = w.clawden("audit", "verify")
+    same(r.returncode, 0, f"the chain: {r.stdout}{r.stderr}")
+    same([r.get("files") for r in w.get("/v1/audit?event=call.end&tool=exec&limit=1").json["records"]], [["two"]], "the record, read back")
+    need("files" not in w.call("write", {"path": "f", "content": ""})["receipt"], "a file tool's answer has its path")
+
+
+@test("a background command's receipt has its files too, in the record and at the end of its stream")
+def _(w):
+    w.start().token()
+    put(w, "old")
+    time.sleep(0.05)
+    pid = w.begin("read line; echo $line >made; rm old")
+    w.process("write", pid, data="x\n")
+    end = list(w.stream_events(pid))[-1][2]
+    same((end["result"]["status"], end["receipt"]["files"]), ("exited", ["made"]))
+    same([r["files"] for r in w.audit(event="process.end", call=pid)], [["made"]])
+    same([r.get("files") for r in w.audit(event="call.end", call=pid)], [None], "nothing is known when it begins")
+
+
+@test("a large workspace is looked through by a process of its own; what a receipt cannot hold is told")
+def _(w):
+    w.start().token()
+    for n in range(3000):
+        put(w, f"d{n % 30}/f{n}")
+    same(changed(w, "echo x >>d29/f2999; echo x >last"), (["d29/f2999", "last"], False), "two of 3,000")
+    files, cut = changed(w, "for d in d*; do touch $d/*; done")
+    same((len(files), cut, files), (256, True, sorted(files)), "3,000 of 3,000")
+    files, cut = changed(w, "mkdir long; for c in a b c d e f g h i j k l m n o p; do : >long/$c$(printf '%0250d' 0 | tr 0 '\001'); done; : >short")
+    need(cut and "short" in files and len(json.dumps(files)) < 9000, (len(files), cut))
+    pids = [w.begin(f"echo {n} >b{n}") for n in range(30)]
+    need(wait_for(lambda: len(w.audit(event="process.end")) == 30, 30), "not all ended")
+    for r in w.audit(event="process.end"):
+        n = pids.index(r["call"])
+        need(r.get("filesTruncated") or f"b{n}" in r["files"], f"{n}: {r}")
+    need(wait_for(lambda: sorted(w.children()) == [str(w.front)]), f"processes are left: {w.children()}")
+    w.alive()
+
+
+@test("a hostile workspace: 400 folders deep, closed folders, FIFOs, links that lead out, a folder that is swapped for one")
+def _(w):
+    w.start().token()
+    m = marker()
+    outside = os.path.join(w.top, "outside")
+    os.mkdir(outside)
+    os.chmod(outside, 0o755)
+    files, cut = changed(w, "i=0; while [ $i -lt 400 ]; do mkdir d && cd d; i=$((i+1)); done; echo x >deep")
+    same((cut, [f for f in files if "deep" in f]), (True, []), "below what is looked at")
+    same(w.exec("rm -r d")["exitCode"], 0)
+    files, cut = changed(w, "mkdir closed; echo x >closed/f; chmod 0 closed")
+    same((files, cut), (["closed/f"], False) if os.getuid() == 0 else (["closed/"], True), "a closed folder")
+    same(w.exec("chmod 700 closed; rm -r closed")["exitCode"], 0)
+    same(changed(w, f"mkfifo a b; ln -s {outside} out; ln -s / root; ln -s . self; mkdir real; ln -s {outside} real/out"),
+         (["a", "b", "out", "real/out", "root", "self"], False), "FIFOs and links")
+    pid = w.begin(f"mkdir swap; while :; do mv -T swap kept; ln -s {outside} swap; rm swap; mv -T kept swap; done; sleep {m}")
+    stop = threading.Event()
+
+    def touch():
+        while not stop.wait(0.002):
+            with open(os.path.join(outside, "canary"), "w"):
+                pass
+    t = threading.Thread(target=touch)
+    t.start()
+    try:
+        for _ in range(60):
+            r = w.call("exec", {"argv": ["true"]})["receipt"]["files"]
+            need(not [f for f in r if "canary" in f], r)
+    finally:
+        stop.set()
+        t.join()
+    w.process("kill", pid)
+    w.alive()
+
+
+@test("a gateway that is told to end while it looks through a workspace records the ends of what was over")
+def _(w):
+    w.start().token()
+    for n in range(2000):
+        put(w, f"d{n % 20}/f{n}")
+    for _ in range(3):
+        pids = [w.begin("echo x >d0/f0") for _ in range(4)]
+        time.sleep(0.02)
+        w.term()
+        for pid in pids:
+            ends = w.audit(event="process.end", call=pid)
+            same(len(ends), 1, f"{pid}: {ends}")
+            need(ends[0]["state"] == "interrupted" or "files" in ends[0], ends)
+        w.start()
+
+
 # ---- many, and boxes that go ----
 
 @test("hundred commands at once in ten sessions: each gets its own answer; more than 64 in one session are refused, not queued")

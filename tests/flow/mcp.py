@@ -6,7 +6,7 @@
 
 PROGRAM is mcp_echo; without it only the gateway of --bin is driven, and without --bin only the toys.
 
-The clients and the conformance suite (npm, 180 MB) are installed into --client, by default $CLAWDEN_MCP_DIR or a cache folder of the caller's, unless
+The clients and the conformance suite (npm, 280 MB) are installed into --client, by default $CLAWDEN_MCP_DIR or a cache folder of the caller's, unless
 they are there already. --serve leaves the bridge running for a client of one's own (inspector, conformance suite).
 """
 import argparse
@@ -27,7 +27,8 @@ from tap import TESTS, Skip, default_label, need, run, same, test, wait_for  # n
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGES = ["@modelcontextprotocol/sdk@1.32.2", "@modelcontextprotocol/client@2.4.0", "@modelcontextprotocol/conformance@0.2.0-alpha.12",
-            "node@22.23.3"]
+            "@modelcontextprotocol/inspector@2.12.0", "node@22.23.3"]
+TOOLS = ["exec", "process", "read", "write", "edit", "apply_patch", "ls", "find", "grep", "web_fetch", "web_search", "session_status"]
 ARGS = None
 
 
@@ -333,8 +334,7 @@ def check_gateway(w, saw, version):
     same(saw["version"], version, "the version")
     same(saw["server"]["name"], "clawden", "the server")
     need("workspace" in saw["instructions"], "instructions")
-    same([t["name"] for t in saw["tools"]], ["exec", "process", "read", "write", "edit", "apply_patch", "ls", "find", "grep", "web_fetch",
-                                             "web_search", "session_status"], "tools")
+    same([t["name"] for t in saw["tools"]], TOOLS, "tools")
     need(all(t["outputSchema"]["type"] == "object" for t in saw["tools"]), "a tool without a schema of its results")
     check_files(saw["results"])
     check_commands(saw["results"])
@@ -368,6 +368,55 @@ for kind, version, how in (("sdk1", "2025-11-25", "SDK 1.32.2"), ("sdk2", "2025-
     for stdio in (True, False):
         test(f"the gateway with {how}, over {'stdio' if stdio else 'HTTP'}: {version}")(
             lambda w, kind=kind, version=version, stdio=stdio: drive(w, kind, version, stdio))
+
+
+# The inspector's exit statuses.
+TOOL_ERROR, NO_ACCESS = 5, 3
+
+
+class Inspector:
+    """The inspector without its page: one question each time."""
+
+    def __init__(self, g, stdio):
+        modules = os.path.join(ARGS.client, "node_modules")
+        self.env = dict(g.env, HOME=os.path.join(g.top, "inspector"))  # it keeps files there
+        self.words = [os.path.join(modules, ".bin/node"), os.path.join(modules, "@modelcontextprotocol/inspector/clients/launcher/build/index.js"), "--cli"]
+        self.target = [os.path.join(g.bin, "clawden"), "mcp"] if stdio else [f"http://127.0.0.1:{g.port}/mcp", "--transport", "http"]
+        self.token = [] if stdio else ["--header", f"Authorization: Bearer {g.t}"]
+        if stdio:
+            self.token = [w for k, v in g.env.items() if k.startswith("CLAWDEN_") or k == "HOME" for w in ("-e", f"{k}={v}")]
+
+    def ask(self, *words, status=0, token=True):
+        """(what it prints as a value, what it complains about)"""
+        r = subprocess.run([*self.words, *self.target, *(self.token if token else []), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                           timeout=60, env=self.env)
+        same(r.returncode, status, f"{words}: {r.stdout[-400:]}{r.stderr[-800:]}")
+        return json.loads(r.stdout) if r.stdout.strip() else None, r.stderr
+
+    def call(self, name, *arguments, status=0):
+        return self.ask("--method", "tools/call", "--tool-name", name, *(w for a in arguments for w in ("--tool-arg", a)), status=status)[0]
+
+
+def drive_inspector(w, stdio):
+    install(ARGS.client)
+    g = w.with_gateway(start=not stdio)
+    i = Inspector(g, stdio)
+    listed, complaints = i.ask("--method", "tools/list", "--strict")
+    same([t["name"] for t in listed["tools"]], TOOLS, "tools")
+    need("Warning" not in complaints and "Error" not in complaints, f"it does not like a schema: {complaints}")
+    r = i.call("exec", "command=echo one >f; cat f; exit 3")
+    same([r["structuredContent"][k] for k in ("status", "exitCode", "stdout")], ["exited", 3, "one\n"], "exec")
+    same(r["_meta"]["clawden/receipt"]["files"], ["f"], "its receipt")
+    same(i.call("read", "path=f")["content"], [{"type": "text", "text": "one\n"}], "read")
+    same(i.call("read", "path=none", status=TOOL_ERROR)["isError"], True, "a file that is not there")
+    if not stdio:
+        i.ask("--method", "tools/list", "--stored-auth-only", status=NO_ACCESS, token=False)
+        g.alive()
+
+
+for stdio in (True, False):
+    test(f"the gateway with the inspector 2.12.0, over {'stdio' if stdio else 'HTTP'}: it lists, runs, reads, and likes every schema")(
+        lambda w, stdio=stdio: drive_inspector(w, stdio))
 
 
 def mcp_post(g, name, arguments, token, session=None):

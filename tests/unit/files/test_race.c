@@ -184,6 +184,20 @@ static bool do_find(struct world *w)
     return true;
 }
 
+static bool do_changed(struct world *w)
+{
+    struct files_list l;
+    struct error err;
+
+    if (files_changed(&w->root, 0, &(struct files_walk){.stay = true}, &l, &err) < 0)
+        return false;
+    for (size_t i = 0; i < l.n; i++)
+        CHECK(l.entries[i].size != (int64_t)strlen(CANARY) || l.entries[i].kind == 'l',
+              "changed, %s: the canary is named", w->swap->name);
+    files_list_done(&l);
+    return true;
+}
+
 static bool do_grep(struct world *w)
 {
     struct files_query q = {.pattern = ".", .len = 1};
@@ -304,9 +318,9 @@ static void test_races(void **state)
         const char *name;
         bool (*call)(struct world *);
     } verbs[] = {
-        {"read", do_read},     {"write", do_write}, {"edit", do_edit},   {"list", do_list},
-        {"find", do_find},     {"grep", do_grep},   {"mkdir", do_mkdir}, {"move", do_move},
-        {"remove", do_remove}, {"patch", do_patch},
+        {"read", do_read},     {"write", do_write}, {"edit", do_edit},       {"list", do_list},
+        {"find", do_find},     {"grep", do_grep},   {"mkdir", do_mkdir},     {"move", do_move},
+        {"remove", do_remove}, {"patch", do_patch}, {"changed", do_changed},
     };
     struct temp *t = *state;
     struct world w;
