@@ -11,17 +11,21 @@
  *
  * and every answer has a JSON object as its body. What is refused is answered with
  *     {"error": {"code", "message"}}    400 401 404 409 413 422 429 500 503
- *     {"call", "denied": {"op", "target", "rule", "reason", "key", "final"}}    403
+ *     {"call", "denied": {"op", "target", "rule", "reason", "key", "final", "approval"?}, "ask"?}
+ *                                                                         403
  * and 429 and 503 may have "retry_after" (seconds) in "error".
  *
  * op          params → body
  * call        {"tool", "arguments", "agent"?, "session"?, "key"?, "stream"?: bool}
  *             → {"call", "tool", "session", "result": {...}, "receipt": {...}}
- *             With "stream" events come first. LINK_CANCEL ends what runs, with all it started.
- * events      {"call", "after"?: number}   the events of a call again, from a number on, then its
- *             answer as of `call`. LINK_CANCEL ends only this stream.
- * look        {"call"}                     → its answer, or {"call", "state": "running"}
- * cancel      {"call"}                     → {"call", "cancelled": bool}
+ *             "asks": true (MCP): the client's user can be asked. If he may allow it, "ask" beside
+ *             "denied" is the question, one line; "answer": {"approval", "allow"} brings what he
+ * said. With "stream" events come first. LINK_CANCEL ends what runs, with all it started. events
+ * {"call", "after"?: number}   the events of a call again, from a number on, then its answer as of
+ * `call`. LINK_CANCEL ends only this stream. look        {"call"}                     → its answer,
+ * or {"call", "state": "running"} cancel      {"call"}                     → {"call", "cancelled":
+ * bool} approvals   {}                           → {"approvals": [...]}: calls that wait for a yes
+ * approve     {"approval", "allow": bool}  → {"approval", "state", "tool", "session"}
  * calls       {"session"?, "agent"?, "tool"?, "state"?, "since"?, "until"?, "limit"?} → {"calls":
  * [...]} sessions    {"agent"?, "limit"?}         → {"sessions": [...]} session.end {"session"}
  * ends its commands and removes its boxes → {"session", "boxes": n} boxes       {} → {"boxes":
