@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "store/internal.h"
 
+#define SLACK_MS 60000 /* so far a clock is corrected without being set back */
+
 static const char *const states[] = {
     [APPROVAL_PENDING] = "pending", [APPROVAL_ALLOWED] = "allowed", [APPROVAL_DENIED] = "denied"};
 
@@ -20,7 +22,7 @@ static int forget_old(struct store *s, int64_t now_ms, struct error *err)
     autoquery *q = store_query(s, Q_APPROVALS_CUT);
 
     query_int(q, 1, now_ms);
-    query_int(q, 2, now_ms + APPROVAL_MS);
+    query_int(q, 2, now_ms + APPROVAL_MS + SLACK_MS);
     return store_run(s, q, "forget old approvals", err);
 }
 
@@ -197,6 +199,6 @@ int store_approvals(struct store *s, int64_t now_ms, json_t **ret, struct error 
     autoquery *q = store_query(s, Q_APPROVALS);
 
     query_int(q, 1, now_ms);
-    query_int(q, 2, now_ms + APPROVAL_MS);
+    query_int(q, 2, now_ms + APPROVAL_MS + SLACK_MS);
     return query_list(s, q, json_approval, "list approvals", ret, err);
 }
