@@ -191,7 +191,8 @@ static int request_hash(const struct ask *a, char ret[65], struct error *err)
     (void)json_object_set(what, "arguments", a->arguments);
     (void)json_object_set(what, "agent", json_object_get(a->params, "agent"));
     (void)json_object_set(what, "session", json_object_get(a->params, "session"));
-    text = json_dumps(what, DUMP | JSON_SORT_KEYS);
+    /* 17 digits are all that a number has: another number is another request. */
+    text = json_dumps(what, JSON_COMPACT | JSON_REAL_PRECISION(17) | JSON_SORT_KEYS);
     json_decref(what);
     if (!text) /* two requests must not be one */
         return error_sys(err, -ENOMEM, "read the call");
