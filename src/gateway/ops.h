@@ -18,23 +18,29 @@
  * op          params → body
  * call        {"tool", "arguments", "agent"?, "session"?, "key"?, "stream"?: bool}
  *             → {"call", "tool", "session", "result": {...}, "receipt": {...}}
- *             "asks": true (MCP): the client's user can be asked. If he may allow it, "ask" beside
- *             "denied" is the question, one line; "answer": {"approval", "allow"} brings what he
- * said. With "stream" events come first. LINK_CANCEL ends what runs, with all it started. events
- * {"call", "after"?: number}   the events of a call again, from a number on, then its answer as of
- * `call`. LINK_CANCEL ends only this stream. look        {"call"}                     → its answer,
- * or {"call", "state": "running"} cancel      {"call"}                     → {"call", "cancelled":
- * bool} approvals   {}                           → {"approvals": [...]}: calls that wait for a yes
- * approve     {"approval", "allow": bool}  → {"approval", "state", "tool", "session"}
- * calls       {"session"?, "agent"?, "tool"?, "state"?, "since"?, "until"?, "limit"?} → {"calls":
- * [...]} sessions    {"agent"?, "limit"?}         → {"sessions": [...]} session.end {"session"}
- * ends its commands and removes its boxes → {"session", "boxes": n} boxes       {} → {"boxes":
- * [...]} audit       {"session"?, "agent"?, "event"?, "call"?, "tool"?, "since"?, "until"?,
- * "limit"?} → {"records": [...], "more": bool} me          {}                           → {"token",
- * "agent", "sessions": [...], "rights": [...], "session"} ready       {} → {"ready": bool,
- * "reasons": [...], "version"}; 503 if not metrics     {}                           → {"metrics":
- * [{"name","type","help","samples":[{"labels":{},"value":n}]}]} login       {"code"} no token
- * needed → {"cookie": "...", "expires": seconds} logout      {}                           → {}
+ *             With "stream" events come first. LINK_CANCEL ends what runs, with all it started.
+ *             MCP alone: "asks": true, the client's user can be asked; if he may allow the call,
+ *             "ask" beside "denied" is the question, one line, and "answer": {"approval",
+ *             "allow": bool} of the next try is what he said.
+ * events      {"call", "after"?: number}
+ *             The events of a call again, from a number on, then its answer as of `call`.
+ *             LINK_CANCEL ends only this stream.
+ * look        {"call"} → its answer, or {"call", "state": "running"}
+ * cancel      {"call"} → {"call", "cancelled": bool}
+ * calls       {"session"?, "agent"?, "tool"?, "state"?, "since"?, "until"?, "limit"?}
+ *             → {"calls": [...]}
+ * sessions    {"agent"?, "limit"?} → {"sessions": [...]}
+ * session.end {"session"} → {"session", "boxes": n}: ends its commands and removes its boxes
+ * boxes       {} → {"boxes": [...]}
+ * audit       {"session"?, "agent"?, "event"?, "call"?, "tool"?, "since"?, "until"?, "limit"?}
+ *             → {"records": [...], "more": bool}
+ * approvals   {} → {"approvals": [...]}: calls that wait for a person's yes
+ * approve     {"approval", "allow": bool} → {"approval", "state", "tool", "session"}
+ * me          {} → {"token", "agent", "sessions": [...], "rights": [...], "session"}
+ * ready       {} → {"ready": bool, "reasons": [...], "version"}; 503 if not
+ * metrics     {} → {"metrics": [{"name","type","help","samples":[{"labels":{},"value":n}]}]}
+ * login       {"code"} → {"cookie": "...", "expires": seconds}; no token is needed
+ * logout      {} → {}
  *
  * Events, each an object; `seq` grows, and is what `after` of `events` takes:
  *     {"seq": n, "type": "started", "call": "..."}
