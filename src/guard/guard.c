@@ -361,8 +361,8 @@ static int record(struct guard *g, const struct pass *p, const struct guard_wish
     buf_json_str(&f, "rule", d ? d->rule : p->verdict.rule);
     if (p->approval[0] || (d && d->approval[0]))
         buf_json_str(&f, "approval", d ? d->approval : p->approval);
-    if (w->key &&
-        (!d || d->final)) { /* else the key is not used up: the same call may come again */
+    /* The key of a call that was only asked about is not used up: the same one may come again. */
+    if (w->key && (!d || d->final)) {
         buf_json_str(&f, "key", w->key);
         if (w->request)
             buf_json_str(&f, "request", w->request);

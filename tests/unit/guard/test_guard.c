@@ -52,6 +52,7 @@ static int admit(struct world *w, const char *tool, unsigned right, const char *
                                     .session = session,
                                     .command = "true",
                                     .target = "true",
+                                    .request = "r",
                                     .right = right,
                                     .now_ms = 1};
     struct identity who;
