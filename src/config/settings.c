@@ -186,7 +186,7 @@ static bool is_tool_pattern(const char *text)
 }
 
 /* What would never match is a mistake that nobody notices: it is refused. */
-static bool is_call(const json_t *entry)
+static bool is_call(const struct setting *s, const json_t *entry)
 {
     const char *text = json_string_value(entry);
 
@@ -194,7 +194,9 @@ static bool is_call(const json_t *entry)
         return false;
     if (strncmp(text, COMMAND_PREFIX, strlen(COMMAND_PREFIX)) == 0)
         return is_command_pattern(text + strlen(COMMAND_PREFIX));
-    return is_tool_pattern(strncmp(text, "group:", 6) == 0 ? text + 6 : text);
+    if (strncmp(text, GROUP_PREFIX, strlen(GROUP_PREFIX)) == 0)
+        return is_word(s, text + strlen(GROUP_PREFIX));
+    return is_tool_pattern(text);
 }
 
 static int check_calls(const struct setting *s, const json_t *v, struct error *err)
@@ -204,7 +206,7 @@ static int check_calls(const struct setting *s, const json_t *v, struct error *e
 
     json_array_foreach(v, i, e)
     {
-        if (!is_call(e))
+        if (!is_call(s, e))
             return error_set(err, ERR_INVALID,
                              "'%s': '%.64s' is no tool (write, web_*, group:fs), and no "
                              "command like exec:git push*",

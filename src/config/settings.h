@@ -132,15 +132,16 @@ enum setting_merge {
 enum setting_home { HOME_SANDBOX, HOME_TOOLS };
 
 #define COMMAND_PREFIX        "exec:" /* of an entry of SETTING_CALLS that is about commands */
-#define LIMIT_COMMAND_PATTERN 240u    /* bytes after it */
-#define LIMIT_TOOL_PATTERN    63u     /* no tool has a longer name */
+#define GROUP_PREFIX          "group:"
+#define LIMIT_COMMAND_PATTERN 240u /* bytes after it */
+#define LIMIT_TOOL_PATTERN    63u  /* no tool has a longer name */
 
 struct setting {
     const char *path; /* "docker.network" */
     enum setting_home home;
     enum setting_kind kind;
     enum setting_merge merge;
-    const char *words; /* "off|non-main|all" */
+    const char *words; /* "off|non-main|all"; of SETTING_CALLS, the groups */
     double min, max;
     const char *strict, *dev; /* JSON, or NULL: not set */
     const char *variable;     /* "sandbox_docker_network" */

@@ -68,6 +68,8 @@ const struct setting settings_table[SETTINGS] = {
                                .help = "which sessions the sessions_* tools show"},
     [SETTING_APPROVE] = {.path = "approve",
                          .kind = SETTING_CALLS,
+                         .words = "fs|runtime|web|memory|sessions|ui|messaging|automation|nodes|"
+                                  "agents|media|openclaw",
                          .merge = MERGE_CONCAT, /* an agent's own list takes nothing away */
                          .strict = "[]",
                          .dev = "[]",

@@ -540,9 +540,10 @@ static void test_last_good(void **state)
 
 static void test_approve(void **state)
 {
-    static const char *const bad[] = {
-        "git push", "exec:",  "exec: git", "exec:git ", "exec:a  b", "exec:'a'", "exec:a\\\\b",
-        "Exec:a",   "bash:a", "",          "group:",    "a/b",       "wri te"};
+    static const char *const bad[] = {"git push",  "exec:",    "exec: git",   "exec:git ",
+                                      "exec:a  b", "exec:'a'", "exec:a\\\\b", "Exec:a",
+                                      "bash:a",    "",         "group:",      "group:nosuch",
+                                      "group:f",   "a/b",      "wri te"};
     const struct temp *t = *state;
     autoptr(config) c = NULL;
     char text[512];

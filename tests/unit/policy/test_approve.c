@@ -129,6 +129,23 @@ static void test_long(void **state)
     free(line);
 }
 
+/* The table of settings and the policy know the same groups. */
+static void test_groups(void **state)
+{
+    const char *words = settings_table[SETTING_APPROVE].words;
+    char list[64];
+    struct policy p;
+    int n;
+
+    (void)state;
+    for (; *words; words += n + (words[n] == '|')) {
+        n = (int)strcspn(words, "|");
+        (void)snprintf(list, sizeof(list), "[\"group:%.*s\"]", n, words);
+        make(&p, list);
+        policy_done(&p);
+    }
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -159,6 +176,7 @@ int main(void)
         CLAIM("commands are held against their words; what is not surely one is asked about",
               test_commands),
         CLAIM("a line that is too long to be read is asked about", test_long),
+        CLAIM("every group that a file may name is one", test_groups),
         CLAIM("a list that means nothing is refused", test_refused),
     };
 
