@@ -53,6 +53,16 @@ static bool is_one_of(const char *word, const char *const *patterns, size_t n)
 
 #define COUNT(list) (sizeof(list) / sizeof(*(list)))
 
+/* An option of a language's interpreter that brings a program along: -c, -e, -ne, --eval=x; - is
+ * its input. */
+static bool is_program(const char *word)
+{
+    static const char *const patterns[] = {"-", "--eval*", "--print*", "eval"};
+
+    return is_one_of(word, patterns, COUNT(patterns)) ||
+           (word[0] == '-' && word[1] != '-' && strpbrk(word, "ceprCEPR"));
+}
+
 /* Does it run a command, or a program, that is given in its words? */
 static bool starts_others(const struct words *w)
 {
@@ -66,8 +76,6 @@ static bool starts_others(const struct words *w)
         "entr",   "ld.so",   "at",       "ld-linux*", "ld-musl*"};
     static const char *const languages[] = {"python*", "pypy*", "perl*", "ruby*", "node*",
                                             "deno*",   "bun*",  "php*",  "lua*",  "tclsh*"};
-    static const char *const programs[] = {"-",   "-c*",     "-e*",      "-r*",
-                                           "-p*", "--eval*", "--print*", "eval"};
     const char *name = base_name(w->argv[0]);
 
     if (is_one_of(name, starters, COUNT(starters)))
@@ -75,7 +83,7 @@ static bool starts_others(const struct words *w)
     if (!is_one_of(name, languages, COUNT(languages)))
         return false;
     for (size_t i = 1; i < w->n; i++)
-        if (is_one_of(w->argv[i], programs, COUNT(programs)))
+        if (is_program(w->argv[i]))
             return true;
     return w->n == 1; /* its input */
 }
