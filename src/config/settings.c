@@ -123,6 +123,9 @@ static int wrong(const struct setting *s, struct error *err)
                          s->path);
     case SETTING_LIST:
         return error_set(err, ERR_INVALID, "'%s' must be a list of strings", s->path);
+    case SETTING_CALLS:
+        return error_set(err, ERR_INVALID, "'%s' must be a list of tools and exec:PATTERN",
+                         s->path);
     case SETTING_PORTS:
         return error_set(err, ERR_INVALID, "'%s' must be a list of whole numbers from %.0f to %.0f",
                          s->path, s->min, s->max);
@@ -159,6 +162,57 @@ static bool is_list(const json_t *v)
         return false;
     json_array_foreach(v, i, e) if (!json_is_string(e)) return false;
     return true;
+}
+
+/* A pattern of command lines: words are parted by one blank, and stand there without quotes. */
+static bool is_command_pattern(const char *text)
+{
+    size_t n = strlen(text);
+
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f || strchr("'\"\\", text[i]) ||
+            (text[i] == ' ' && (i == 0 || i + 1 == n || text[i - 1] == ' ')))
+            return false;
+    return n > 0 && n <= LIMIT_COMMAND_PATTERN;
+}
+
+static bool is_tool_pattern(const char *text)
+{
+    static const char chars[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.*";
+    size_t n = strlen(text);
+
+    return n > 0 && n <= LIMIT_TOOL_PATTERN && strspn(text, chars) == n;
+}
+
+/* What would never match is a mistake that nobody notices: it is refused. */
+static bool is_call(const struct setting *s, const json_t *entry)
+{
+    const char *text = json_string_value(entry);
+
+    if (!text || strlen(text) != json_string_length(entry))
+        return false;
+    if (strncmp(text, COMMAND_PREFIX, strlen(COMMAND_PREFIX)) == 0)
+        return is_command_pattern(text + strlen(COMMAND_PREFIX));
+    if (strncmp(text, GROUP_PREFIX, strlen(GROUP_PREFIX)) == 0)
+        return is_word(s, text + strlen(GROUP_PREFIX));
+    return is_tool_pattern(text);
+}
+
+static int check_calls(const struct setting *s, const json_t *v, struct error *err)
+{
+    size_t i;
+    json_t *e;
+
+    json_array_foreach(v, i, e)
+    {
+        if (!is_call(s, e))
+            return error_set(err, ERR_INVALID,
+                             "'%s': '%.64s' is no tool (write, web_*, group:fs), and no "
+                             "command like exec:git push*",
+                             s->path, json_string_value(e));
+    }
+    return 0;
 }
 
 static bool is_count(const struct setting *s, const json_t *v)
@@ -232,6 +286,11 @@ int setting_check(const struct setting *s, const json_t *v, struct error *err)
         break;
     case SETTING_LIST:
         good = is_list(v);
+        break;
+    case SETTING_CALLS:
+        good = is_list(v);
+        if (good)
+            return check_calls(s, v, err);
         break;
     case SETTING_PORTS:
         good = is_ports(s, v);

@@ -27,6 +27,7 @@ enum setting_id {
     SETTING_WORKSPACE_ACCESS,
     SETTING_WORKSPACE_ROOT,
     SETTING_SESSION_TOOLS,
+    SETTING_APPROVE,
     SETTING_NETWORK_ALLOW,
     SETTING_NETWORK_EXEC_ALLOW,
     SETTING_NETWORK_NETWORK,
@@ -114,6 +115,7 @@ enum setting_kind {
     SETTING_NUMBER, /* min to max, min itself excluded */
     SETTING_SIZE,   /* "1g", or a number of bytes */
     SETTING_LIST,   /* of strings */
+    SETTING_CALLS,  /* a list of tools, and of command lines as exec:PATTERN */
     SETTING_PORTS,  /* a list of whole numbers, min to max */
     SETTING_MAP,    /* string to string */
     SETTING_LIMITS, /* name to a number, "soft:hard" or {soft, hard} */
@@ -129,12 +131,17 @@ enum setting_merge {
 
 enum setting_home { HOME_SANDBOX, HOME_TOOLS };
 
+#define COMMAND_PREFIX        "exec:" /* of an entry of SETTING_CALLS that is about commands */
+#define GROUP_PREFIX          "group:"
+#define LIMIT_COMMAND_PATTERN 240u /* bytes after it */
+#define LIMIT_TOOL_PATTERN    63u  /* no tool has a longer name */
+
 struct setting {
     const char *path; /* "docker.network" */
     enum setting_home home;
     enum setting_kind kind;
     enum setting_merge merge;
-    const char *words; /* "off|non-main|all" */
+    const char *words; /* "off|non-main|all"; of SETTING_CALLS, the groups */
     double min, max;
     const char *strict, *dev; /* JSON, or NULL: not set */
     const char *variable;     /* "sandbox_docker_network" */

@@ -66,6 +66,15 @@ const struct setting settings_table[SETTINGS] = {
                                .kind = SETTING_WORD,
                                .words = "spawned|all",
                                .help = "which sessions the sessions_* tools show"},
+    [SETTING_APPROVE] = {.path = "approve",
+                         .kind = SETTING_CALLS,
+                         .words = "fs|runtime|web|memory|sessions|ui|messaging|automation|nodes|"
+                                  "agents|media|openclaw",
+                         .merge = MERGE_CONCAT, /* an agent's own list takes nothing away */
+                         .strict = "[]",
+                         .dev = "[]",
+                         .help = "calls of the gateway that wait for a person's yes: tools, with "
+                                 "`*` and group:NAME, and command lines as exec:PATTERN"},
 
     /* ---- routing (S1) ---- */
     [SETTING_NETWORK_ALLOW] = {.path = "networkAllow",

@@ -56,6 +56,7 @@ static json_t *text_value(const struct setting *s, const char *text)
     case SETTING_COUNT:
     case SETTING_NUMBER:
     case SETTING_LIST:
+    case SETTING_CALLS:
     case SETTING_PORTS:
     case SETTING_MAP:
     case SETTING_LIMITS:

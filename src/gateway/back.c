@@ -290,6 +290,8 @@ static const struct op {
     {"me", op_me, true},
     {"ready", op_ready},
     {"metrics", op_metrics},
+    {"approvals", op_approvals},
+    {"approve", op_approve},
     {"logout", op_logout},
 };
 
@@ -518,15 +520,21 @@ static void mend_record(struct back *b)
     json_decref(calls);
 }
 
-static int open_store(struct back *b, bool alone, struct error *err)
+static int open_store(struct back *b, struct error *err)
 {
     autofree char *note = NULL;
     int r = store_open(b->data, &b->store, &note, err);
 
     if (note)
         log_warn("%s", note);
-    if (r >= 0)
-        r = store_interrupt(b->store, now_ms(), on_interrupted, b, err);
+    return r;
+}
+
+/* What those who were killed left. */
+static int clear_up(struct back *b, bool alone, struct error *err)
+{
+    int r = store_interrupt(b->store, now_ms(), on_interrupted, b, err);
+
     if (r >= 0 && alone) /* there is one gateway; a `clawden mcp` may be beside it */
         mend_record(b);
     return r;
@@ -565,22 +573,31 @@ static int open_doors(struct back *b, int *channel, struct error *err)
     return doors_new(b->loop, &o, &b->doors, err);
 }
 
-static int open_parts(struct back *b, const struct back_options *o, int *channel, struct error *err)
+static int open_guard(struct back *b, const struct back_options *o, struct error *err)
 {
     const struct guard_options guard = {.audit = &b->audit,
+                                        .store = b->store,
                                         .local_agent = o->local_agent ? o->local_agent : "*",
                                         .local_session = o->local_session,
-                                        .local_rights = RIGHT_READ | RIGHT_RUN |
+                                        .local_rights = RIGHT_READ | RIGHT_RUN | RIGHT_APPROVE |
                                                         (o->local_agent ? 0 : RIGHT_ADMIN),
                                         .local_is_open = o->local_agent != NULL};
+
+    return guard_new(&guard, &b->guard, err);
+}
+
+static int open_parts(struct back *b, const struct back_options *o, int *channel, struct error *err)
+{
     int r = open_folders(b, err);
 
     if (r >= 0)
         r = audit_open(&b->audit, err);
     if (r >= 0)
-        r = guard_new(&guard, &b->guard, err);
+        r = open_store(b, err);
     if (r >= 0)
-        r = open_store(b, !o->local_agent, err);
+        r = open_guard(b, o, err);
+    if (r >= 0)
+        r = clear_up(b, !o->local_agent, err);
     if (r >= 0)
         r = jobs_new(b->loop, b->spool, &b->jobs, err);
     if (r >= 0)

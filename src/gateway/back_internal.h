@@ -15,7 +15,6 @@
 #include "tool/tool.h"
 #include "json/put.h"
 
-#define DUMP (JSON_COMPACT | JSON_REAL_PRECISION(15))
 
 struct cookie {
     char digest[65];
@@ -178,6 +177,14 @@ void tool_process(struct ask *a);
 /* ---- web.c ---- */
 int web_words(struct ask *a, char ***ret, struct error *err);
 json_t *web_result(struct ask *a, const struct job *j, struct error *err);
+
+/* ---- approvals.c ---- */
+void op_approvals(struct ask *a, const struct identity *who);
+void op_approve(struct ask *a, const struct identity *who);
+/* The answer of the client's own user, if the call brings one: before it is admitted. */
+void approval_take(struct ask *a, const struct identity *who);
+/* One line for the client's own user, if he can be asked and may answer; NULL. */
+json_t *approval_question(const struct ask *a, const struct identity *who, const struct denial *d);
 
 /* ---- look.c ---- */
 void op_calls(struct ask *a, const struct identity *who);

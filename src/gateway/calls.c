@@ -160,9 +160,9 @@ void call_fail(struct ask *a, const struct error *err)
     call_end(a, CALL_FAILED, error_status(err), body, NULL);
 }
 
-static void call_deny(struct ask *a, const struct denial *d)
+static void call_deny(struct ask *a, const struct identity *who, const struct denial *d)
 {
-    json_t *body = json_object(), *e = json_object();
+    json_t *body = json_object(), *e = json_object(), *question = approval_question(a, who, d);
 
     (void)json_object_set_new(e, "op", json_string(d->op));
     (void)json_object_set_new(e, "target", tool_text(d->target, strlen(d->target)));
@@ -170,14 +170,18 @@ static void call_deny(struct ask *a, const struct denial *d)
     (void)json_object_set_new(e, "reason", tool_text(d->reason, strlen(d->reason)));
     (void)json_object_set_new(e, "key", json_string(d->key));
     (void)json_object_set_new(e, "final", json_boolean(d->final));
+    if (d->approval[0])
+        (void)json_object_set_new(e, "approval", json_string(d->approval));
     (void)json_object_set_new(body, "call", json_string(d->call));
     (void)json_object_set_new(body, "denied", e);
+    if (question)
+        (void)json_object_set_new(body, "ask", question);
     call_end(a, CALL_DENIED, 403, body, NULL);
 }
 
 /* ---- the same call again ---- */
 
-static void request_hash(const struct ask *a, char ret[65])
+static int request_hash(const struct ask *a, char ret[65], struct error *err)
 {
     json_t *what = json_object();
     char *text;
@@ -186,10 +190,14 @@ static void request_hash(const struct ask *a, char ret[65])
     (void)json_object_set(what, "arguments", a->arguments);
     (void)json_object_set(what, "agent", json_object_get(a->params, "agent"));
     (void)json_object_set(what, "session", json_object_get(a->params, "session"));
-    text = json_dumps(what, DUMP | JSON_SORT_KEYS);
-    sha256_hex(text ? text : "", text ? strlen(text) : 0, ret);
-    free(text);
+    /* 17 digits are all that a number has: another number is another request. */
+    text = json_dumps(what, JSON_COMPACT | JSON_REAL_PRECISION(17) | JSON_SORT_KEYS);
     json_decref(what);
+    if (!text) /* two requests must not be one */
+        return error_sys(err, -ENOMEM, "read the call");
+    sha256_hex(text, strlen(text), ret);
+    free(text);
+    return 0;
 }
 
 static json_t *interrupted_body(const char *call)
@@ -299,7 +307,8 @@ static int admit(struct ask *a, const struct identity *who, const char *key, con
                                     .command = line ? line : quoted,
                                     .target = tool_target(a->tool, a->arguments, target),
                                     .key = key,
-                                    .request = key ? request : NULL,
+                                    .request = request,
+                                    .arguments = a->arguments,
                                     .right = right_of(a),
                                     .detached =
                                         json_is_true(json_object_get(a->arguments, "background")),
@@ -481,14 +490,20 @@ void op_call(struct ask *a, const struct identity *who)
         return;
     }
     key = text_of(a->params, "key");
-    request_hash(a, request);
+    if (request_hash(a, request, &err) < 0) {
+        ask_fail(a, &err);
+        return;
+    }
     if (key && answer_again(a, key, request))
         return;
     if (a->back->is_draining) {
         ask_refuse(a, 503, "draining", "the gateway is about to end");
         return;
     }
+    approval_take(a, who);
     r = admit(a, who, key, request, &denial, &err);
+    if (r == 0 && !denial.final) /* the same call may come again, and run */
+        key = NULL;
     if (r >= 0 && begin(a, &denial, key, request, &err) < 0) {
         record_failed(a);
         r = -1;
@@ -498,7 +513,7 @@ void op_call(struct ask *a, const struct identity *who)
     else if (r < 0)
         ask_fail(a, &err);
     else if (r == 0)
-        call_deny(a, &denial);
+        call_deny(a, who, &denial);
     else
         run_tool(a);
 }

@@ -262,6 +262,7 @@ void serve_openapi(struct request *r);
 void serve_tools(struct request *r);
 void serve_call(struct request *r);
 void serve_events(struct request *r);
+void serve_approve(struct request *r);
 void serve_login(struct request *r);
 void serve_logout(struct request *r);
 void serve_socket(struct request *r);
@@ -284,6 +285,7 @@ void sockets_free(struct front *f);
 
 int front_mcp_new(struct front *f, const char *key, struct error *err);
 json_t *front_mcp_params(const struct mcp_call *call, const char *agent, const char *session);
+uint64_t front_now_ms(void);
 /* A progress message for an event; false: none. */
 bool front_mcp_progress(struct mcp_call *call, const char *event, size_t len, struct buf *out);
 void front_mcp_finish(struct mcp_call *call, unsigned status, const char *body, size_t len,

@@ -256,6 +256,9 @@ static const struct field calls_fields[] = {
 };
 static const struct field sessions_fields[] = {AGENT, LIMIT};
 static const struct field end_fields[] = {{"session", FIELD_TEXT, true, "The session's key."}};
+static const struct field approve_fields[] = {
+    {"approval", FIELD_TEXT, true, "The id that the denial has."},
+    {"allow", FIELD_BOOL, true, "true: the same call may be made, once, within ten minutes."}};
 static const struct field audit_fields[] = {
     SESSION,
     AGENT,
@@ -280,6 +283,8 @@ const struct op front_ops[] = {
     OP("sessions", sessions_fields),
     OP("session.end", end_fields),
     OP("audit", audit_fields),
+    OP("approve", approve_fields),
+    {"approvals", NULL, 0},
     {"boxes", NULL, 0},
     {"me", NULL, 0},
     {"ready", NULL, 0},

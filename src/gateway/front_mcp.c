@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/utf8.h"
 #include "gateway/front_internal.h"
@@ -18,7 +19,9 @@ static const char instructions[] =
     "These tools work in a box of this session's own: a Linux system whose workspace folder is "
     "kept, and nothing else. exec runs commands there; read, write, edit, apply_patch, ls, find "
     "and grep work on the workspace's files without starting anything, and are faster. A refusal "
-    "names the rule and the setting that made it; when it says final, do not try again.";
+    "names the rule and the setting that made it; when it says final, do not try again; when it "
+    "has "
+    "an approval, a person must allow it first: say so, and make the same call again afterwards.";
 
 /* ---- the endpoint ---- */
 
@@ -86,10 +89,44 @@ int front_mcp_new(struct front *f, const char *key, struct error *err)
     return r;
 }
 
+/* ---- calls ---- */
+
+#define QUESTION "approve" /* of the client's user; its answer has the same name */
+
+uint64_t front_now_ms(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* What the client's user said to our question: whatever is no clear yes is a no. */
+static json_t *answer_of(const struct mcp_call *call)
+{
+    const json_t *said = json_object_get(call->answers, QUESTION);
+    const char *action = json_string_value(json_object_get(said, "action"));
+    bool yes = action && strcmp(action, "accept") == 0 &&
+               json_is_true(json_object_get(json_object_get(said, "content"), "allow"));
+
+    return call->state && said
+               ? json_pack("{ss# sb}", "approval", call->state, (int)call->state_len, "allow", yes)
+               : NULL;
+}
+
 json_t *front_mcp_params(const struct mcp_call *call, const char *agent, const char *session)
 {
-    return json_pack("{ss sO ss* ss* sb}", "tool", call->tool->name, "arguments", call->arguments,
-                     "agent", agent, "session", session, "stream", call->progress_token != NULL);
+    json_t *params =
+        json_pack("{ss sO ss* ss* sb}", "tool", call->tool->name, "arguments", call->arguments,
+                  "agent", agent, "session", session, "stream", call->progress_token != NULL);
+    json_t *answer = answer_of(call);
+
+    if (params && mcp_can_ask(call, "elicitation/create"))
+        (void)json_object_set_new(params, "asks", json_true());
+    if (params && answer)
+        (void)json_object_set(params, "answer", answer);
+    json_decref(answer);
+    return params;
 }
 
 /* ---- progress ---- */
@@ -130,6 +167,22 @@ bool front_mcp_progress(struct mcp_call *call, const char *event, size_t len, st
 }
 
 /* ---- results ---- */
+
+static void finish_question(struct mcp_call *call, const char *message, const char *approval,
+                            struct mcp_answer *ret)
+{
+    json_t *requests = json_pack("{s{ss s{ss ss s{ss s{s{ss ss}} s[s]}}}}", QUESTION, "method",
+                                 "elicitation/create", "params", "mode", "form", "message", message,
+                                 "requestedSchema", "type", "object", "properties", "allow", "type",
+                                 "boolean", "title", "Allow this call once", "required", "allow");
+    const struct mcp_ask ask = {.requests = requests,
+                                .state = approval,
+                                .state_len = strlen(approval),
+                                .now_ms = front_now_ms()};
+
+    mcp_finish(call, &(struct mcp_result){.ask = &ask}, ret);
+    json_decref(requests);
+}
 
 static void finish_error(struct mcp_call *call, const json_t *body, struct mcp_answer *ret)
 {
@@ -191,9 +244,14 @@ void front_mcp_finish(struct mcp_call *call, unsigned status, const char *body, 
 {
     json_t *v = json_loadb(body, len, 0, NULL);
     json_t *result = json_object_get(v, "result");
+    const char *ask = json_string_value(json_object_get(v, "ask")),
+               *approval =
+                   json_string_value(json_object_get(json_object_get(v, "denied"), "approval"));
 
     if (status == 200 && json_is_object(result))
         finish_good(call, result, json_object_get(v, "receipt"), ret);
+    else if (ask && approval)
+        finish_question(call, ask, approval, ret);
     else
         finish_error(call, v, ret);
     json_decref(v);

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "gateway/front_internal.h"
 #include "http/chars.h"
@@ -134,14 +133,6 @@ static void tell_reply(struct request *r)
     tell(r, &r->reply);
 }
 
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static void begin_call(struct request *r, struct copies *headers)
 {
     const char *agent = find_header(headers, "X-ClawDen-Agent");
@@ -165,7 +156,7 @@ void serve_mcp(struct request *r)
                                     .header = find_header,
                                     .ctx = &headers,
                                     .principal = r->asker.who.id,
-                                    .now_ms = now_ms()};
+                                    .now_ms = front_now_ms()};
 
     if (has_twice(r->x->head)) {
         request_refuse(r, 400, "a header of MCP or ClawDen comes twice");

@@ -205,6 +205,21 @@ void serve_events(struct request *r)
     feed_ask(r, "events", params);
 }
 
+/* ---- approvals ---- */
+
+void serve_approve(struct request *r)
+{
+    static const struct field fields[] = {{"allow", FIELD_BOOL, true, NULL}};
+    json_t *params = take_body(r, fields, COUNT(fields));
+
+    if (!params)
+        return;
+    if (take_arg(r, params))
+        request_pass(r, r->route->op, params);
+    else
+        json_decref(params);
+}
+
 /* ---- cookies ---- */
 
 static void set_cookie(struct request *r, const char *value, const char *more, char *ret,

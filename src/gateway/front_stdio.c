@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "gateway/front_internal.h"
@@ -225,16 +224,14 @@ static void cancel(struct stdio *s, const struct mcp_answer *a)
 
 static void take_line(struct stdio *s, const char *line, size_t len)
 {
-    struct timespec now;
-    struct mcp_transport t = {.version = s->version, .principal = "local"};
+    struct mcp_transport t = {
+        .version = s->version, .principal = "local", .now_ms = front_now_ms()};
     struct mcp_answer a;
 
     if (len > 0 && line[len - 1] == '\r')
         len--;
     if (len == 0)
         return;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    t.now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
     mcp_take(s->front->mcp, line, len, &t, &a);
     if (a.version)
         s->version = a.version;

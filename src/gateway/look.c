@@ -195,14 +195,14 @@ void op_audit(struct ask *a, const struct identity *who)
 
 void op_me(struct ask *a, const struct identity *who)
 {
-    static const enum right rights[] = {RIGHT_READ, RIGHT_RUN, RIGHT_ADMIN};
+    static const enum right rights[] = {RIGHT_READ, RIGHT_RUN, RIGHT_ADMIN, RIGHT_APPROVE};
     json_t *sessions = json_array(), *list = json_array();
     char agent[NAMES_AGENT] = "", session[NAMES_SESSION] = "";
     struct error none;
 
     for (size_t i = 0; who->bound->sessions && who->bound->sessions[i]; i++)
         (void)json_array_append_new(sessions, json_string(who->bound->sessions[i]));
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof(rights) / sizeof(*rights); i++)
         if (who->bound->rights & rights[i])
             (void)json_array_append_new(list, json_string(right_name(rights[i])));
     (void)guard_names(who, NULL, NULL, agent, session, &none);

@@ -129,11 +129,11 @@ static json_t *error_schema(void)
 
 static json_t *denied_schema(void)
 {
-    return json_pack("{ss s{so s{ss s{s{ss} s{ss} s{ss} s{ss} s{ss} s{ss}}}}}", "type", "object",
-                     "properties", "call", field_schema(FIELD_CALL), "denied", "type", "object",
-                     "properties", "op", "type", "string", "target", "type", "string", "rule",
-                     "type", "string", "reason", "type", "string", "key", "type", "string", "final",
-                     "type", "boolean");
+    return json_pack("{ss s{so s{ss s{s{ss} s{ss} s{ss} s{ss} s{ss} s{ss} s{ss}}}}}", "type",
+                     "object", "properties", "call", field_schema(FIELD_CALL), "denied", "type",
+                     "object", "properties", "op", "type", "string", "target", "type", "string",
+                     "rule", "type", "string", "reason", "type", "string", "key", "type", "string",
+                     "final", "type", "boolean", "approval", "type", "string");
 }
 
 static json_t *all_schemas(void)
@@ -163,10 +163,12 @@ static json_t *parameters(const struct route *route)
     char arg[32] = "";
 
     (void)route_arg(route, arg, sizeof(arg));
-    for (size_t i = 0; op && i < op->n_fields && !(route->flags & ROUTE_BODY); i++) {
+    for (size_t i = 0; op && i < op->n_fields; i++) {
         const struct field *f = &op->fields[i];
         bool in_path = strcmp(f->name, arg) == 0;
 
+        if (!in_path && (route->flags & ROUTE_BODY))
+            continue;
         (void)json_array_append_new(all, json_pack("{ss ss sb ss so}", "name", f->name, "in",
                                                    in_path ? "path" : "query", "required",
                                                    in_path || f->required, "description", f->about,
@@ -180,9 +182,34 @@ static json_t *content(const char *type, json_t *schema)
     return json_pack("{s{s{so}}}", "content", type, "schema", schema);
 }
 
+/* The operation's fields that are not in the path. */
+static json_t *body_schema(const struct route *route)
+{
+    const struct op *op = route->op ? front_op(route->op) : NULL;
+    json_t *properties = json_object(), *required = json_array();
+    char arg[32] = "";
+
+    (void)route_arg(route, arg, sizeof(arg));
+    for (size_t i = 0; op && i < op->n_fields; i++) {
+        const struct field *f = &op->fields[i];
+        json_t *one = field_schema(f->type);
+
+        if (strcmp(f->name, arg) == 0) {
+            json_decref(one);
+            continue;
+        }
+        (void)json_object_set_new(one, "description", json_string(f->about));
+        (void)json_object_set_new(properties, f->name, one);
+        if (f->required)
+            (void)json_array_append_new(required, json_string(f->name));
+    }
+    return json_pack("{ss so so}", "type", "object", "properties", properties, "required",
+                     required);
+}
+
 static json_t *request_body(const struct route *route)
 {
-    json_t *schema = json_pack("{ss}", "type", "object");
+    json_t *schema = body_schema(route);
     json_t *body;
 
     if (route->run == serve_call) {

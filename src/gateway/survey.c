@@ -19,7 +19,7 @@ static void work_survey(const void *arg, int out, int kept)
     const struct job *j = arg;
     struct changes c = changes_since(kept, &j->begun, true);
     json_t *v = json_pack("{s:o,s:b}", "files", c.files, "cut", c.is_cut);
-    char *text = v ? json_dumps(v, DUMP) : NULL;
+    char *text = v ? json_text(v) : NULL;
 
     if (text)
         (void)fd_write_full(out, text, strlen(text));

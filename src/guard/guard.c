@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "guard/internal.h"
 
 #define NO_PATTERN "\n" /* no session key has one in it */
 
@@ -25,6 +26,7 @@ struct door_token {
 
 struct guard {
     struct audit *audit;
+    struct approvals approvals;
     struct tokens *tokens;
     struct guard_config *config;
     struct guard_agent *agents[LIMIT_GUARD_AGENTS];
@@ -176,6 +178,7 @@ int guard_new(const struct guard_options *o, struct guard **ret, struct error *e
     if (!g)
         return error_sys(err, -ENOMEM, "make the guard");
     g->audit = o->audit;
+    g->approvals = (struct approvals){.store = o->store, .audit = o->audit};
     r = set_local(g, o, err);
     if (r >= 0)
         r = tokens_load(&g->tokens, err);
@@ -400,7 +403,7 @@ static int make_id(int64_t now_ms, char ret[CALL_ID], struct error *err)
     return 0;
 }
 
-static void put_target(struct buf *f, const char *text)
+void record_target(struct buf *f, const char *text)
 {
     char cut[1024];
 
@@ -422,15 +425,19 @@ static int record(struct guard *g, const struct pass *p, const struct guard_wish
     buf_json_str(&f, "agent", p->agent);
     buf_json_str(&f, "session", p->session);
     buf_json_str(&f, "tool", p->verdict.tool[0] ? p->verdict.tool : w->tool);
-    put_target(&f, w->target);
+    record_target(&f, w->target);
     buf_json_str(&f, "verdict", d ? "deny" : "allow");
     if (!d)
         buf_json_str(&f, "route", route_name(p->verdict.route));
     buf_json_str(&f, "rule", d ? d->rule : p->verdict.rule);
-    if (w->key)
+    if (p->approval[0] || (d && d->approval[0]))
+        buf_json_str(&f, "approval", d ? d->approval : p->approval);
+    /* The key of a call that was only asked about is not used up: the same one may come again. */
+    if (w->key && (!d || d->final)) {
         buf_json_str(&f, "key", w->key);
-    if (w->request)
-        buf_json_str(&f, "request", w->request);
+        if (w->request)
+            buf_json_str(&f, "request", w->request);
+    }
     return audit_append(g->audit, "call.begin", w->tool, &f, err);
 }
 
@@ -522,13 +529,29 @@ static bool door_allows(const struct identity *who, const struct guard_wish *w, 
     return false;
 }
 
+/* 1: yes. 0: no, *d says why. The pass is filled in on the way. */
+static int decide(struct guard *g, const struct identity *who, const struct guard_wish *w,
+                  struct pass *p, struct denial *d, struct error *err)
+{
+    struct guard_agent *a;
+    int r;
+
+    if (!token_allows(who, w, p, d)) /* first: others' settings are not its business */
+        return 0;
+    r = agent_of(g, p->agent, &a, err);
+    if (r < 0)
+        return r;
+    p->settings = guard_agent_hold(a);
+    if (!policy_allows(w, p, d) || !door_allows(who, w, p, d))
+        return 0;
+    return p->verdict.approve[0] ? approvals_admit(&g->approvals, w, p, d, err) : 1;
+}
+
 int guard_admit(struct guard *g, const struct identity *who, const struct guard_wish *w,
                 struct pass **ret, struct denial *denial, struct error *err)
 {
     autoptr(pass) p = calloc(1, sizeof(*p));
-    struct guard_agent *a;
-    bool allowed;
-    int r;
+    int r, allowed;
 
     if (!p)
         return error_sys(err, -ENOMEM, "admit a call");
@@ -543,16 +566,12 @@ int guard_admit(struct guard *g, const struct identity *who, const struct guard_
     p->sibling = who->bound->is_door;
     (void)snprintf(p->token, sizeof(p->token), "%s", who->token);
     (void)snprintf(denial->call, sizeof(denial->call), "%s", p->call);
+    (void)snprintf(denial->session, sizeof(denial->session), "%s", p->session);
     (void)snprintf(denial->op, sizeof(denial->op), "%s", w->tool);
     (void)snprintf(denial->target, sizeof(denial->target), "%s", w->target ? w->target : "");
-    allowed = token_allows(who, w, p, denial); /* first: others' settings are not its business */
-    if (allowed) {
-        r = agent_of(g, p->agent, &a, err);
-        if (r < 0)
-            return r;
-        p->settings = guard_agent_hold(a);
-        allowed = policy_allows(w, p, denial) && door_allows(who, w, p, denial);
-    }
+    allowed = decide(g, who, w, p, denial, err);
+    if (allowed < 0)
+        return allowed;
     r = record(g, p, w, allowed ? NULL : denial, err);
     if (r < 0)
         return r;
@@ -560,4 +579,12 @@ int guard_admit(struct guard *g, const struct identity *who, const struct guard_
         return 0;
     *ret = TAKE_PTR(p);
     return 1;
+}
+
+int guard_answer(struct guard *g, const struct identity *who, const char *id, bool allow,
+                 int64_t now_ms, struct store_approval *ret, struct error *err)
+{
+    if (!g->approvals.store)
+        return error_set(err, ERR_NOT_FOUND, "nobody is asked here");
+    return approvals_answer(&g->approvals, who, id, allow, now_ms, ret, err);
 }

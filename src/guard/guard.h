@@ -3,11 +3,13 @@
 /*
  * May this caller make this call? One function, guard_admit(), answers, and is the only maker of a
  * `pass`; whatever runs or touches a file wants one. Every verdict is in the audit before the
- * caller hears of it: a call that cannot be recorded is not admitted.
+ * caller hears of it: a call that cannot be recorded is not admitted. A call that a person must
+ * allow first is refused until he has (approvals.h).
  *
  * Identity comes from the token alone. What a client says of agent and session is a wish, held
  * against what the token is bound to.
  */
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +17,7 @@
 #include "base/cleanup.h"
 #include "config/load.h"
 #include "config/settings.h"
+#include "guard/approvals.h"
 #include "guard/tokens.h"
 #include "policy/policy.h"
 
@@ -56,7 +59,8 @@ struct pass {
     char call[CALL_ID];
     char token[TOKEN_ID];
     char agent[NAMES_AGENT], session[NAMES_SESSION];
-    struct verdict verdict; /* the route, and the words to execute */
+    struct verdict verdict;     /* the route, and the words to execute */
+    char approval[APPROVAL_ID]; /* the person's yes that was used for it, or "" */
     struct guard_agent *settings;
     bool may_write;
     bool sibling; /* it came out of a box of this session: commands run in the one beside it */
@@ -68,12 +72,15 @@ DEFINE_AUTOPTR(pass)
 /* A refusal, for the tool's result. */
 struct denial {
     char call[CALL_ID];
+    char session[NAMES_SESSION];
     char op[64], target[256], rule[192], reason[320], key[160];
-    bool final; /* nobody can be asked to allow it */
+    char approval[APPROVAL_ID]; /* by which a person can allow it, or "" */
+    bool final;                 /* nobody can be asked to allow it, or he said no */
 };
 
 struct guard_options {
-    struct audit *audit; /* borrowed */
+    struct audit *audit; /* borrowed, as the next */
+    struct store *store; /* of approvals; NULL: what needs one is refused */
     /* Whoever started us: for which agent and session (patterns), with which rights. NULL: he is
      * nobody here. */
     const char *local_agent, *local_session;
@@ -124,6 +131,7 @@ struct guard_wish {
     const char *command;         /* of exec: the line, for the policy */
     const char *target;          /* what it is about, for the record */
     const char *key, *request; /* the client's id of the call, or NULL; the hash of what it asks */
+    json_t *arguments;         /* for the person who is asked; borrowed, or NULL */
     unsigned right;            /* RIGHT_READ or RIGHT_RUN */
     bool detached;             /* it goes on when whoever asked is gone */
     int64_t now_ms;
@@ -133,6 +141,10 @@ struct guard_wish {
  * recorded, which is a refusal too. */
 int guard_admit(struct guard *g, const struct identity *who, const struct guard_wish *w,
                 struct pass **ret, struct denial *denial, struct error *err);
+
+/* What a person says to a call that waits (approvals_answer()). */
+int guard_answer(struct guard *g, const struct identity *who, const char *id, bool allow,
+                 int64_t now_ms, struct store_approval *ret, struct error *err);
 
 /* How a call ended, for the audit. */
 struct guard_ended {

@@ -41,7 +41,8 @@ struct tokens {
 static const struct {
     enum right right;
     const char *name;
-} rights[] = {{RIGHT_READ, "read"}, {RIGHT_RUN, "run"}, {RIGHT_ADMIN, "admin"}};
+} rights[] = {
+    {RIGHT_READ, "read"}, {RIGHT_RUN, "run"}, {RIGHT_ADMIN, "admin"}, {RIGHT_APPROVE, "approve"}};
 
 const char *right_name(enum right r)
 {
@@ -174,7 +175,7 @@ static bool read_one(const struct jtext *v, struct token *t)
         !jtext_int(jtext_get(v, "expires"), &t->expires))
         return false;
     memcpy(t->id, id, TOKEN_ID);
-    t->rights = (unsigned)may & (RIGHT_READ | RIGHT_RUN | RIGHT_ADMIN);
+    t->rights = (unsigned)may & RIGHTS_ALL;
     t->agent = strdup(agent);
     t->note = strdup(note ? note : "");
     return t->agent && t->note && copy_sessions(t, jtext_count(sessions), next_session, &first);

@@ -22,10 +22,13 @@ struct error;
 #define LIMIT_PATTERN  256u  /* bytes; a session key is not longer */
 
 enum right {
-    RIGHT_READ = 1,  /* look: files, sessions, the record of its own sessions */
-    RIGHT_RUN = 2,   /* change and run */
-    RIGHT_ADMIN = 4, /* everybody's sessions, and the settings */
+    RIGHT_READ = 1,    /* look: files, sessions, the record of its own sessions */
+    RIGHT_RUN = 2,     /* change and run */
+    RIGHT_ADMIN = 4,   /* everybody's sessions, and the settings */
+    RIGHT_APPROVE = 8, /* say yes or no to calls that wait for a person, its own as well */
 };
+
+#define RIGHTS_ALL (RIGHT_READ | RIGHT_RUN | RIGHT_ADMIN | RIGHT_APPROVE)
 
 struct token {
     char id[TOKEN_ID];

@@ -145,6 +145,18 @@ static int read_tools(const struct settings *s, struct policy *p, struct error *
     return 0;
 }
 
+/* A group of nothing would ask about nothing, and nobody would notice. */
+static int read_approve(const struct settings *s, struct policy *p, struct error *err)
+{
+    int r = read_list(s, SETTING_APPROVE, KEY_APPROVE, &p->approve, err);
+
+    for (size_t i = 0; r >= 0 && i < p->approve.n; i++)
+        if (tools_is_strange_group(p->approve.words[i]))
+            return error_set(err, ERR_INVALID, "'%s': '%s' is a group that has no tools",
+                             KEY_APPROVE, p->approve.words[i]);
+    return r;
+}
+
 /* ---- words ---- */
 
 /* The index of the value among `words`, or `unset`; an unknown one is an error. */
@@ -257,6 +269,9 @@ int policy_make(const struct settings *s, bool sessions_are_global, struct polic
     r = read_tools(s, &p, err);
     if (r < 0)
         return r;
+    r = read_approve(s, &p, err);
+    if (r < 0)
+        return r;
     *ret = p;
     p = (struct policy){0};
     return 0;
@@ -269,4 +284,5 @@ void policy_done(struct policy *p)
     list_done(&p->deny);
     list_done(&p->network_allow);
     list_done(&p->network_exec);
+    list_done(&p->approve);
 }

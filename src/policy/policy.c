@@ -257,4 +257,6 @@ void policy_decide(const struct policy *p, const struct call *c, struct verdict 
     }
     if (check_names(p, c, ret) && check_tool(c->tool, ret) && tools_allow(p, ret))
         decide_route(p, c, ret);
+    if (ret->allowed)
+        approve_mark(&p->approve, c->command, ret);
 }

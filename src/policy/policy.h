@@ -44,6 +44,7 @@ struct policy {
     enum policy_network network, second;  /* of the isolated box and of the one with a network */
     struct policy_list allow, also, deny; /* tool policy, as resolved (OPENCLAW 6.2) */
     struct policy_list network_allow, network_exec;
+    struct policy_list approve; /* tools, and command lines as exec:PATTERN */
 };
 
 int policy_make(const struct settings *s, bool sessions_are_global, struct policy *ret,
@@ -68,12 +69,17 @@ struct verdict {
     char rule[160];     /* what decided: "networkExecAllow 'gh'" */
     char reason[256];   /* a sentence for people */
     const char *change; /* the key that would change it; NULL: none would */
+    /* Of a call that is allowed: the entry of `approve` that wants a person's yes first, and why it
+     * is meant; "" if none does. */
+    char approve[160], approve_why[160];
 };
 
 /* Never fails: what it does not understand is denied or isolated. */
 void policy_decide(const struct policy *p, const struct call *c, struct verdict *ret);
 void verdict_done(struct verdict *v);
 const char *route_name(enum route r);
+/* The key of the list that verdict.approve is from. */
+#define POLICY_APPROVE_KEY "agents.defaults.sandbox.approve"
 
 /* Does this session run in a box at all? *ret_why says what decided. */
 bool policy_is_sandboxed(const struct policy *p, const char *agent, const char *session,

@@ -154,19 +154,31 @@ static bool is_in_group(const char *group, const char *name)
     return false;
 }
 
+bool tools_is_strange_group(const char *entry)
+{
+    const char *group = entry + strlen(GROUP);
+
+    if (strncmp(entry, GROUP, strlen(GROUP)) != 0 || strcmp(group, "openclaw") == 0)
+        return false;
+    for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++)
+        if (strcmp(group, groups[i].group) == 0)
+            return false;
+    return true;
+}
+
 /* ---- lists ---- */
+
+bool tools_means(const char *entry, const char *name)
+{
+    return strncmp(entry, GROUP, strlen(GROUP)) == 0 ? is_in_group(entry + strlen(GROUP), name)
+                                                     : glob_match(resolve_alias(entry), name);
+}
 
 const char *tools_find(const struct policy_list *list, const char *name)
 {
-    for (size_t i = 0; i < list->n; i++) {
-        const char *word = list->words[i];
-        bool found = strncmp(word, GROUP, strlen(GROUP)) == 0
-                         ? is_in_group(word + strlen(GROUP), name)
-                         : glob_match(resolve_alias(word), name);
-
-        if (found)
-            return word;
-    }
+    for (size_t i = 0; i < list->n; i++)
+        if (tools_means(list->words[i], name))
+            return list->words[i];
     return NULL;
 }
 

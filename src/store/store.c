@@ -13,7 +13,7 @@
 #include "base/path.h"
 #include "store/internal.h"
 
-#define VERSION     1    /* of the tables, in user_version */
+#define VERSION     2    /* of the tables, in user_version */
 #define BUSY_MS     5000 /* another process writes: it has the file for one batch at most */
 #define LIMIT_NOTE  1024u
 #define TEXT_OF(x)  TEXT_OF_(x)
@@ -24,6 +24,14 @@
  * index but those by which single calls are found: each costs every call a page of the -wal, and a
  * list reads at most LIMIT_CALLS rows.
  */
+#define SET_VERSION "PRAGMA user_version = " TEXT_OF(VERSION) ";"
+#define APPROVALS_TABLE                                                                           \
+    "CREATE TABLE approvals(id TEXT PRIMARY KEY NOT NULL, token TEXT NOT NULL,"                   \
+    " request TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL,"     \
+    " target TEXT NOT NULL, rule TEXT NOT NULL, arguments TEXT NOT NULL, state INTEGER NOT NULL," \
+    " asked INTEGER NOT NULL, expires INTEGER NOT NULL, by TEXT NOT NULL) STRICT, WITHOUT ROWID;" \
+    "CREATE UNIQUE INDEX approvals_of ON approvals(token, request, session);"
+
 static const char schema[] =
     "BEGIN IMMEDIATE;"
     "CREATE TABLE calls(n INTEGER PRIMARY KEY, id TEXT NOT NULL, key TEXT, request TEXT NOT NULL,"
@@ -38,9 +46,11 @@ static const char schema[] =
     " STRICT, WITHOUT ROWID;"
     "CREATE TABLE totals(calls INTEGER NOT NULL, bytes INTEGER NOT NULL, sessions INTEGER NOT NULL,"
     " owners INTEGER NOT NULL) STRICT;"
-    "INSERT INTO totals VALUES(0, 0, 0, 0);"
-    "PRAGMA user_version = " TEXT_OF(VERSION) ";"
-                                              "COMMIT;";
+    "INSERT INTO totals VALUES(0, 0, 0, 0);" APPROVALS_TABLE SET_VERSION "COMMIT;";
+
+/* Version 1 had no approvals. Who has opened such a file goes on with it: its tables are the same.
+ */
+static const char from_1[] = "BEGIN IMMEDIATE;" APPROVALS_TABLE SET_VERSION "COMMIT;";
 
 #define CALL_COLUMNS \
     "id, key, request, token, agent, session, tool, target, state, begun, ended, status"
@@ -50,6 +60,10 @@ static const char schema[] =
     "(?3 IS NULL OR token = ?3) AND (?4 IS NULL OR tool = ?4) AND "    \
     "(?5 IS NULL OR state = ?5) AND (?6 = 0 OR begun >= ?6) AND "      \
     "(?7 = 0 OR begun <= ?7) ORDER BY n DESC LIMIT ?8"
+
+#define APPROVAL_COLUMNS                                                                         \
+    "id, token, request, agent, session, tool, target, rule, arguments, state, asked, expires, " \
+    "by"
 
 static const char *const queries[N_QUERIES] = {
     [Q_BEGIN] = "BEGIN IMMEDIATE",
@@ -88,8 +102,20 @@ static const char *const queries[N_QUERIES] = {
                    " WHERE ?1 IS NULL OR agent = ?1 ORDER BY used DESC LIMIT ?2",
     [Q_SESSIONS_CUT] = "DELETE FROM sessions WHERE key IN"
                        " (SELECT key FROM sessions ORDER BY used LIMIT ?1)",
+    [Q_APPROVAL_OF] = "SELECT " APPROVAL_COLUMNS " FROM approvals"
+                      " WHERE token = ?1 AND request = ?2 AND session = ?3",
+    [Q_APPROVAL_FIND] = "SELECT " APPROVAL_COLUMNS " FROM approvals WHERE id = ?1",
+    [Q_APPROVAL_PUT] = "INSERT INTO approvals(" APPROVAL_COLUMNS ")"
+                       " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, '')",
+    [Q_APPROVAL_ANSWER] = "UPDATE approvals SET state = ?2, by = ?3, expires = ?4 WHERE id = ?1",
+    [Q_APPROVAL_REMOVE] = "DELETE FROM approvals WHERE id = ?1",
+    [Q_APPROVALS] = "SELECT " APPROVAL_COLUMNS " FROM approvals"
+                    " WHERE state = 0 AND expires > ?1 AND expires <= ?2 ORDER BY asked, id",
+    [Q_APPROVALS_COUNT] = "SELECT count(*), coalesce(sum(token = ?1), 0) FROM approvals",
+    [Q_APPROVALS_CUT] = "DELETE FROM approvals WHERE expires <= ?1 OR expires > ?2",
 };
 
+_Static_assert(APPROVAL_PENDING == 0, "as it stands in the statements");
 _Static_assert(CALL_RUNNING == 0 && CALL_INTERRUPTED == 4, "as they stand in the statements");
 
 /* ---- statements ---- */
@@ -336,7 +362,8 @@ static int check_same(struct store *s, struct error *err)
 static int check_pages(struct store *s, struct fault *fault, struct error *err)
 {
     static const char *const parts[] = {"PRAGMA quick_check(calls)", "PRAGMA quick_check(sessions)",
-                                        "PRAGMA quick_check(totals)"};
+                                        "PRAGMA quick_check(totals)",
+                                        "PRAGMA quick_check(approvals)"};
     static const char *const whole[] = {"PRAGMA quick_check(1)"};
     char says[256];
     struct stat st;
@@ -356,7 +383,7 @@ static int check_pages(struct store *s, struct fault *fault, struct error *err)
     return 0;
 }
 
-/* Tables that are ours, made if there are none. */
+/* Tables that are ours, made if there are none, and brought up to date if they are older. */
 static int check_version(struct store *s, struct error *err)
 {
     char version[32];
@@ -364,6 +391,8 @@ static int check_version(struct store *s, struct error *err)
 
     if (r < 0 || strcmp(version, TEXT_OF(VERSION)) == 0)
         return r;
+    if (strcmp(version, "1") == 0)
+        return exec(s, from_1, "bring its tables up to date", err);
     if (strcmp(version, "0") != 0)
         return error_set(err, ERR_UNSUPPORTED,
                          DB_NAME " has version %s, this program knows %d: use the ClawDen that "

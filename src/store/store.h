@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the gateway remembers: sessions, calls with their results, and receipts, in store.db of the
- * data folder (SQLite, WAL, 0600). The audit is the record, this is its index and its memory of
- * results: if the file is lost or broken it is made anew from the audit, without the results.
+ * What the gateway remembers: sessions, calls with their results, receipts, and approvals, in
+ * store.db of the data folder (SQLite, WAL, 0600). The audit is the record, this is its index and
+ * its memory of results: if the file is lost or broken it is made anew from the audit, without
+ * results and approvals.
  *
  * ST1: a call that has a key is in the file before store_begin() returns (a killed process loses
  *      nothing that SQLite has been given; the machine's power is another matter).
@@ -109,6 +110,52 @@ int store_sessions(struct store *s, const char *agent, size_t limit, json_t **re
                    struct error *err);
 /* Its calls stay. -ERR_NOT_FOUND. */
 int store_session_remove(struct store *s, const char *key, struct error *err);
+
+/* ---- approvals: calls that wait for a person's yes, and what he said ---- */
+
+#define APPROVAL_ID           17u    /* 16 hex digits and NUL */
+#define APPROVAL_MS           600000 /* a question, and then its answer, is good for so long */
+#define LIMIT_APPROVALS       1024u  /* that are kept at once, answered or not ... */
+#define LIMIT_TOKEN_APPROVALS 64u    /* ... and of one token: a page that a person can read */
+#define APPROVAL_TEXT         512u   /* bytes of each text, with NUL; longer ones are cut ... */
+#define APPROVAL_ARGUMENTS    4096u  /* ... and of what the call wants */
+
+enum approval_state { APPROVAL_PENDING, APPROVAL_ALLOWED, APPROVAL_DENIED };
+const char *approval_state_name(enum approval_state s);
+
+struct store_approval {
+    char id[APPROVAL_ID];
+    /* It is good for this request of this token in this session, and no other. */
+    char token[33], request[65], session[APPROVAL_TEXT];
+    char agent[APPROVAL_TEXT], tool[APPROVAL_TEXT], target[APPROVAL_TEXT], rule[APPROVAL_TEXT];
+    char arguments[APPROVAL_ARGUMENTS]; /* JSON for people; cut */
+    enum approval_state state;
+    int64_t asked_ms, expires_ms;
+    char by[33]; /* who answered */
+};
+
+/*
+ * ST4: an approval is looked at and changed in one go: these two hold the file (nobody else writes)
+ * until a change is made, or store_flush() says that there is none. What is too old is gone by
+ * then. 1: there is one. 0: none. By its id: -ERR_NOT_FOUND.
+ */
+int store_approval_hold(struct store *s, const char *token, const char *request,
+                        const char *session, int64_t now_ms, struct store_approval *ret,
+                        struct error *err);
+int store_approval_hold_id(struct store *s, const char *id, int64_t now_ms,
+                           struct store_approval *ret, struct error *err);
+/* -ERR_TOO_LARGE: no more of this token, or of anybody, can wait. While it is held. */
+int store_approval_room(struct store *s, const char *token, struct error *err);
+/* A new question, for APPROVAL_MS from asked_ms on. */
+int store_approval_put(struct store *s, const struct store_approval *a, struct error *err);
+/* The answer, for APPROVAL_MS from now on. */
+int store_approval_answer(struct store *s, const char *id, enum approval_state state,
+                          const char *by, int64_t now_ms, struct error *err);
+/* It is used. */
+int store_approval_remove(struct store *s, const char *id, struct error *err);
+/* Those that wait, oldest first: [{"approval","token","request","agent","session","tool","target",
+ * "rule","arguments","asked","expires"}], times in milliseconds. */
+int store_approvals(struct store *s, int64_t now_ms, json_t **ret, struct error *err);
 
 /* ---- the audit, read back ---- */
 

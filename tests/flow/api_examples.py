@@ -101,6 +101,8 @@ class World(gateway_client.World):
         super().__init__()
         self.folder = os.path.join(self.top, "shell")
         os.mkdir(self.folder)
+        careful = {"workspace": self.ws, "sandbox": {"approve": ["exec:git *push*"]}}  # as the document says
+        self.configure(json.dumps({"agents": {"defaults": {"workspace": self.ws}, "entries": {"careful": careful}}}))
         self.start()
         env = dict(self.env, URL=f"http://127.0.0.1:{self.port}", TOKEN=self.token(), PATH=f"{self.bin}:/usr/bin:/bin")
         self.sh = subprocess.Popen(["sh"], env=env, cwd=self.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

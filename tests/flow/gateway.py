@@ -30,6 +30,7 @@ def main():
     import gateway_start  # noqa: F401
     import gateway_door  # noqa: F401
     import gateway_found  # noqa: F401
+    import gateway_approve  # noqa: F401
     import gateway_soak  # noqa: F401
     a = gateway_client.ARGS
     return run("GATEWAY", gateway_client.World, a.only, a.label)

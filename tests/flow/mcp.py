@@ -143,8 +143,9 @@ class World:
         return self.gateway.start() if start else self.gateway
 
     def close(self):
-        if self.gateway:
-            self.gateway.close()
+        g, self.gateway = self.gateway, None
+        if g:
+            g.close()
 
 
 def talk(kind, target, what="toys", env=None):
@@ -439,6 +440,46 @@ def _(w):
     same([x["verdict"] for x in g.audit(event="call.begin", session="agent:main:main") if x["tool"] == "read"][-1:], ["deny"], "the audit")
     same(mcp_post(g, "read", {"path": "secret"}, False).status, 401, "no token")
     same(mcp_post(g, "read", {"path": "secret"}, "cdn_" + "0" * 12 + "_" + "0" * 64).status, 401, "a made-up one")
+
+
+def approve(w, kind, stdio, action="accept"):
+    """What a client saw of a call that waits for a yes, and whether it was made."""
+    install(ARGS.client)
+    g = w.with_gateway(start=False)
+    g.configure(approve=["write"])
+    env = dict(g.env, ACTION=action)
+    if stdio:
+        saw = talk(kind, os.path.join(g.bin, "clawden"), "approve", dict(env, ARGS="mcp"))
+    else:
+        g.start()
+        token = g.token("main", "agent:main:*", "--right", "run", "--right", "approve")
+        saw = talk(kind, f"http://127.0.0.1:{g.port}/mcp", "approve", dict(env, TOKEN=token))
+    same(saw["errors"], [], "the client complains")
+    return g, saw, os.path.exists(g.path("asked.txt"))
+
+
+@test("the gateway with SDK 2.4.0: its user is asked, and his yes makes the call, over stdio and HTTP")
+def _(w):
+    for stdio, session in ((True, "agent:main:mcp"), (False, "agent:main:main")):
+        g, saw, made = approve(w, "sdk2-pin", stdio)
+        same(saw["asked"], f'Allow write "asked.txt" in session {session}? (approve: write)', "the question")
+        same((made, saw["write"].get("isError")), (True, False), str(saw["write"]))
+        events = [r["event"] for r in g.audit() if r["event"].startswith("approval.")]
+        same(events, ["approval.ask", "approval.allow", "approval.use"], "the record")
+        if stdio:
+            same(g.audit(event="approval.allow")[0]["by"], "local", "by whom")
+        w.close()
+
+
+@test("the gateway with SDK 2.4.0: his no, and no answer, is a refusal; older clients hear what a person can do")
+def _(w):
+    for kind, action in (("sdk2-pin", "decline"), ("sdk2-pin", "cancel"), ("sdk1", ""), ("sdk2", "")):
+        g, saw, made = approve(w, kind, True, action)
+        same((made, saw["write"]["isError"], "asked" in saw), (False, True, bool(action)), f"{kind} {action}")
+        denied = json.loads(saw["write"]["content"][0]["text"])["denied"]
+        same(denied["final"], bool(action), str(denied))
+        need(action or f"clawden approve {denied['approval']}" in denied["reason"], denied)
+        w.close()
 
 
 @test("clawden mcp: end of input ends it, with what it runs")

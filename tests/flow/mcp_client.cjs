@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One conversation of a real MCP client with a server; what it saw goes to stdout as one JSON object.
-//   node mcp_client.cjs MODULES sdk1|sdk2|sdk2-auto|sdk2-pin COMMAND|http://... [toys|gateway]
-// TOKEN, if set, goes with each request over HTTP; ARGS are words of COMMAND; MARKER is in the command line of what is cancelled.
+//   node mcp_client.cjs MODULES sdk1|sdk2|sdk2-auto|sdk2-pin COMMAND|http://... [toys|gateway|approve]
+// TOKEN, if set, goes with each request over HTTP; ARGS are words of COMMAND; MARKER is in the command line of what is cancelled;
+// ACTION is what its user answers when he is asked.
 const { createRequire } = require('node:module');
 const [modules, kind, target, what = 'toys'] = process.argv.slice(2);
 const load = createRequire(modules + '/x.js');
@@ -43,7 +44,8 @@ async function main() {
     if (kind.startsWith('sdk2-'))
         client.setRequestHandler('elicitation/create', async r => {
             saw.asked = r.params.message;
-            return { action: 'accept', content: { yes: true } };
+            const action = process.env.ACTION || 'accept';
+            return action === 'accept' ? { action, content: what === 'approve' ? { allow: true } : { yes: true } } : { action };
         });
     const transport = open(Stdio, Http);
     saw.stderr = '';
@@ -56,7 +58,7 @@ async function main() {
     saw.tools = (await client.listTools()).tools; // from here on the client holds results against their schemas
     const call = (name, args, opts) =>
         kind === 'sdk1' ? client.callTool({ name, arguments: args }, undefined, opts) : client.callTool({ name, arguments: args }, opts);
-    await (what === 'gateway' ? gateway : toys)(saw, call);
+    await { toys, gateway, approve }[what](saw, call);
     if (kind === 'sdk1' || saw.version !== '2026-07-28') saw.ping = await refusal(client.ping());
     await client.close();
     await new Promise(done => process.stdout.write(JSON.stringify(saw), done)); // an exit would cut it
@@ -124,6 +126,10 @@ async function gateway(saw, call) {
     stop.abort('enough');
     saw.stopped = await long;
     await does('after', 'exec', { command: 'echo still here' });
+}
+
+async function approve(saw, call) {
+    saw.write = await call('write', { path: 'asked.txt', content: 'yes' });
 }
 
 main().then(() => process.exit(0), e => {

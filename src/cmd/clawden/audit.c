@@ -81,6 +81,13 @@ static void put_call(struct buf *b, const json_t *o, const char *event)
                    text_of(o, "state"), json_number_value(json_object_get(o, "wallSeconds")));
 }
 
+/* A call that waited for a person's yes. */
+static void put_approval(struct buf *b, const json_t *o, const char *event)
+{
+    buf_printf(b, "%s  %s %s  %s  (%s)", event, text_of(o, "tool"), text_of(o, "session"),
+               text_of(o, "by"), text_of(o, "target"));
+}
+
 static void print_event(const char *line)
 {
     json_t *o = json_loads(line, 0, NULL);
@@ -94,7 +101,10 @@ static void print_event(const char *line)
     }
     event = text_of(o, "event");
     id = text_of(o, "box");
-    buf_printf(&b, "%s  %.12s  ", text_of(o, "time"), id[0] ? id : text_of(o, "call"));
+    buf_printf(&b, "%s  %.12s  ", text_of(o, "time"),
+               id[0]                   ? id
+               : text_of(o, "call")[0] ? text_of(o, "call")
+                                       : text_of(o, "approval"));
     if (strcmp(event, "run.begin") == 0 || strcmp(event, "exec.begin") == 0) {
         buf_puts(&b, "begin  ");
         put_argv(&b, json_object_get(o, "argv"));
@@ -102,6 +112,8 @@ static void print_event(const char *line)
         put_end(&b, o);
     } else if (strncmp(event, "call.", 5) == 0 || strcmp(event, "process.end") == 0) {
         put_call(&b, o, event);
+    } else if (strncmp(event, "approval.", 9) == 0) {
+        put_approval(&b, o, event);
     } else {
         buf_printf(&b, "%s  %s  %s", event, text_of(o, "target"), text_of(o, "name"));
     }

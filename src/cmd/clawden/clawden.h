@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The verbs of clawden: each gets the words behind its name and returns the exit status. */
+int cmd_approve(int argc, char **argv);
 int cmd_audit(int argc, char **argv);
 int cmd_docker(int argc, char **argv);
 int cmd_gateway(int argc, char **argv);

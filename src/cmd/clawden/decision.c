@@ -115,6 +115,8 @@ void decision_add_verdict(json_t *to, const struct decision *d, const struct ver
     json_object_set_new(to, "rule", json_string(v->rule));
     json_object_set_new(to, "reason", json_string(v->reason));
     json_object_set_new(to, "change", change ? json_string(change) : json_null());
+    if (v->approve[0])
+        json_object_set_new(to, "approve", json_string(v->approve));
     if (v->argv.n) {
         json_t *argv = json_array();
 

@@ -28,6 +28,7 @@ static const struct {
     {"gateway", cmd_gateway, "serve tools to agents over HTTP, WebSocket and MCP"},
     {"mcp", cmd_mcp, "the same over standard input and output; install prints a client's settings"},
     {"token", cmd_token, "who may call the gateway: create, list, rotate, revoke"},
+    {"approve", cmd_approve, "calls that wait for a person's yes: list them, allow or refuse"},
     {"outside", cmd_outside, "from within a box: a command in the box beside it"},
     {"audit", cmd_audit, "what ran: the record, followed live or verified"},
 };

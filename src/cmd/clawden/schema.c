@@ -46,6 +46,7 @@ static json_t *type_json(const struct setting *s)
     case SETTING_SIZE:
         return json_pack("{s:[s,s]}", "type", "string", "number");
     case SETTING_LIST:
+    case SETTING_CALLS:
         return json_pack("{s:s,s:{s:s}}", "type", "array", "items", "type", "string");
     case SETTING_PORTS:
         return json_pack("{s:s,s:{s:s,s:I,s:I}}", "type", "array", "items", "type", "integer",
@@ -181,6 +182,8 @@ static const char *kind_text(const struct setting *s, char *text, size_t size)
     case SETTING_LIST:
         return s->merge == MERGE_CONCAT ? "list of strings; an agent's are added"
                                         : "list of strings";
+    case SETTING_CALLS:
+        return "list of tools and exec:PATTERN; an agent's are added";
     case SETTING_PORTS:
         (void)snprintf(text, size, "list of whole numbers, %.0f to %.0f", s->min, s->max);
         return text;

@@ -30,7 +30,8 @@ static void usage(void)
 {
     puts("clawden token: who may call the gateway.\n"
          "\n"
-         "  clawden token create --agent ID --session PATTERN... [--right read|run|admin]\n"
+         "  clawden token create --agent ID --session PATTERN... [--right "
+         "read|run|admin|approve]...\n"
          "                       [--expires 30d] [--note TEXT] [--json]\n"
          "  clawden token list [--json]\n"
          "  clawden token rotate ID       another secret for it: the old one is refused at once\n"
@@ -41,11 +42,14 @@ static void usage(void)
          "its\n"
          "rights: read looks, run (the standard) changes and runs as well, admin is for "
          "everybody's\n"
-         "sessions.\n"
+         "sessions. approve says yes or no to calls that wait for a person (clawden approve "
+         "--help); it\n"
+         "is given beside another right, or alone to who does nothing else.\n"
          "\n"
          "  clawden token create --agent main --session '*'\n"
          "  clawden token create --agent ci --session 'agent:ci:build-*' --expires 12h --note "
-         "'nightly'");
+         "'nightly'\n"
+         "  clawden token create --agent '*' --session '*' --right approve --note phone");
 }
 
 /* ---- words ---- */
@@ -53,13 +57,15 @@ static void usage(void)
 static int take_right(struct asked *q, const char *value)
 {
     if (strcmp(value, "read") == 0)
-        q->token.rights = RIGHT_READ;
+        q->token.rights |= RIGHT_READ;
     else if (strcmp(value, "run") == 0)
-        q->token.rights = RIGHT_READ | RIGHT_RUN;
+        q->token.rights |= RIGHT_READ | RIGHT_RUN;
     else if (strcmp(value, "admin") == 0)
-        q->token.rights = RIGHT_READ | RIGHT_RUN | RIGHT_ADMIN;
+        q->token.rights |= RIGHT_READ | RIGHT_RUN | RIGHT_ADMIN;
+    else if (strcmp(value, "approve") == 0)
+        q->token.rights |= RIGHT_APPROVE;
     else {
-        log_error("--right '%s': write read, run or admin", value);
+        log_error("--right '%s': write read, run, admin or approve", value);
         return -1;
     }
     return 0;
@@ -206,7 +212,7 @@ static void put_token(struct buf *b, const struct token *t)
     buf_json_str(b, "agent", t->agent);
     buf_json_strings(b, "sessions", t->sessions, SIZE_MAX);
     buf_json_key(b, "rights");
-    for (unsigned r = RIGHT_READ, n = 0; r <= RIGHT_ADMIN; r <<= 1)
+    for (unsigned r = RIGHT_READ, n = 0; r <= RIGHT_APPROVE; r <<= 1)
         if (t->rights & r)
             buf_printf(b, "%s\"%s\"", n++ ? "," : "[", right_name((enum right)r));
     buf_puts(b, "]");
@@ -231,18 +237,30 @@ static int list_json(const struct tokens *tokens)
     return fd_write_full(STDOUT_FILENO, b.data, b.len);
 }
 
+/* The highest, and approve beside it. */
+static const char *rights_text(unsigned rights, char *ret, size_t size)
+{
+    unsigned high = rights & RIGHT_ADMIN ? RIGHT_ADMIN
+                    : rights & RIGHT_RUN ? RIGHT_RUN
+                                         : rights & RIGHT_READ;
+
+    (void)snprintf(ret, size, "%s%s%s", right_name((enum right)high),
+                   high && rights & RIGHT_APPROVE ? "+" : "",
+                   rights & RIGHT_APPROVE ? right_name(RIGHT_APPROVE) : "");
+    return ret;
+}
+
 static void print_row(const struct token *t)
 {
+    char rights[32];
     char when[32] = "never";
     time_t at = (time_t)t->expires;
     struct tm utc;
 
     if (t->expires && gmtime_r(&at, &utc))
         (void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M", &utc);
-    printf("%s  %-12s %-24s %-6s %-16s %s\n", t->id, t->agent, t->sessions[0],
-           right_name(t->rights & RIGHT_ADMIN ? RIGHT_ADMIN
-                      : t->rights & RIGHT_RUN ? RIGHT_RUN
-                                              : RIGHT_READ),
+    printf("%s  %-12s %-24s %-13s %-16s %s\n", t->id, t->agent, t->sessions[0],
+           rights_text(t->rights, rights, sizeof(rights)),
            t->expires && t->expires <= (int64_t)time(NULL) ? "expired" : when, t->note);
 }
 
@@ -256,7 +274,7 @@ static int list(struct asked *q, struct error *err)
         return r;
     if (q->json)
         return list_json(tokens);
-    printf("%-12s  %-12s %-24s %-6s %-16s %s\n", "ID", "AGENT", "SESSIONS", "RIGHT",
+    printf("%-12s  %-12s %-24s %-13s %-16s %s\n", "ID", "AGENT", "SESSIONS", "RIGHT",
            "EXPIRES (UTC)", "NOTE");
     for (size_t i = 0; (t = tokens_at(tokens, i)); i++)
         print_row(t);

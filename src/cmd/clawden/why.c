@@ -18,6 +18,9 @@ static void print_verdict(const struct decision *d, const struct verdict *v)
     printf("  rule:   %s\n", v->rule);
     if (change)
         printf("  change: %s\n", change);
+    if (v->approve[0])
+        printf("  asks:   approve '%s': through the gateway it waits for a person's yes (%s)\n",
+               v->approve, v->approve_why);
 }
 
 static int answer(struct settings_args *args, struct decision *d, struct verdict *v)

@@ -538,6 +538,37 @@ static void test_last_good(void **state)
     refuse_with(&in, ERR_INVALID, "openclaw.json:1:", "what is remembered is broken");
 }
 
+static void test_approve(void **state)
+{
+    static const char *const bad[] = {"git push",  "exec:",    "exec: git",   "exec:git ",
+                                      "exec:a  b", "exec:'a'", "exec:a\\\\b", "Exec:a",
+                                      "bash:a",    "",         "group:",      "group:nosuch",
+                                      "group:f",   "a/b",      "wri te"};
+    const struct temp *t = *state;
+    autoptr(config) c = NULL;
+    char text[512];
+
+    FOR_EACH(entry, bad)
+    {
+        (void)snprintf(text, sizeof(text),
+                       "{agents:{defaults:{sandbox:{approve:['read',\"%s\"]}}}}", *entry);
+        put_file(t, MAIN, text);
+        refuse(ERR_INVALID, "approve", *entry);
+        if (!strchr(*entry, '\\'))
+            (void)snprintf(text, sizeof(text), "'%s' is no tool", *entry);
+        refuse(ERR_INVALID, strchr(*entry, '\\') ? "is no tool" : text, *entry);
+    }
+    put_file(t, MAIN, "{agents:{defaults:{sandbox:{approve:'write'}}}}");
+    refuse(ERR_INVALID, "list of tools", "no list");
+    put_file(t, MAIN,
+             "{agents:{defaults:{sandbox:{approve:['web_*','exec:git push*']}},"
+             "entries:{a:{sandbox:{approve:['group:fs']}},b:{sandbox:{approve:[]}}}}}");
+    c = load();
+    check_value(c, "main", SETTING_APPROVE, "[\"web_*\",\"exec:git push*\"]", "all");
+    check_value(c, "a", SETTING_APPROVE, "[\"web_*\",\"exec:git push*\",\"group:fs\"]", "added");
+    check_value(c, "b", SETTING_APPROVE, "[\"web_*\",\"exec:git push*\"]", "taken away");
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest claims[] = {
@@ -553,6 +584,8 @@ int main(int argc, char **argv)
         CLAIM_AT_HOME("--set takes every kind of value", test_what_if),
         CLAIM_AT_HOME("the profile's extra_vars and no_docker count", test_profile),
         CLAIM_AT_HOME("what loaded last stays in force", test_last_good),
+        CLAIM_AT_HOME("calls that wait for a yes are named as calls, and only added to",
+                      test_approve),
     };
 
     if (!getcwd(start_dir, sizeof(start_dir)))

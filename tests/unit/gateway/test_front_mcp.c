@@ -504,6 +504,94 @@ static void test_stdio_files(void **state)
     (void)close(out);
 }
 
+/* ---- questions to the client's user ---- */
+
+#define CAN_ASK                                                              \
+    "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"," \
+    "\"io.modelcontextprotocol/clientCapabilities\":{\"elicitation\":{}}"
+
+static void wait_for_yes(struct back_world *b, uint32_t id, const json_t *q)
+{
+    const char *ask =
+        json_object_get(json_object_get(q, "params"), "asks") ? ",\"ask\":\"Allow exec?\"" : "";
+    char text[256];
+
+    (void)snprintf(text, sizeof(text),
+                   "{\"call\":\"c\",\"denied\":{\"final\":false,\"approval\":\"ap1\"}%s}", ask);
+    back_say(b, id, 403, text);
+}
+
+/* The state of the question that came; to be freed. */
+static char *state_of(const char *answer)
+{
+    const char *at = strstr(answer, "\"requestState\":\""), *end;
+
+    CHECK(at, "no state: %s", answer);
+    at += strlen("\"requestState\":\"");
+    end = strchr(at, '"');
+    return strndup(at, (size_t)(end - at));
+}
+
+static void test_question(void **state)
+{
+    static const struct {
+        const char *answer, *want;
+    } rows[] = {
+        {"{\"action\":\"accept\",\"content\":{\"allow\":true}}", "true"},
+        {"{\"action\":\"accept\",\"content\":{\"allow\":false}}", "false"},
+        {"{\"action\":\"accept\",\"content\":{\"allow\":\"true\"}}", "false"},
+        {"{\"action\":\"accept\"}", "false"},
+        {"{\"action\":\"decline\",\"content\":{\"allow\":true}}", "false"},
+        {"{\"action\":\"cancel\"}", "false"},
+        {"{}", "false"},
+    };
+    static const char fields[] = MODERN("tools/call") "Mcp-Name: exec\r\n";
+    struct back_world b;
+    char *answer, *kept;
+
+    (void)state;
+    back_begin(&b);
+    b.on_call = wait_for_yes;
+    answer = ask_post(&b, "/mcp", fields, EXEC("," CAN_ASK "}"));
+    CHECK_STR(asked(&b, "params/asks"), "true", "asks");
+    CHECK(strstr(answer, "\"resultType\":\"input_required\"") && strstr(answer, "Allow exec?") &&
+              strstr(answer, "\"allow\":{\"type\":\"boolean\""),
+          "%s", answer);
+    kept = state_of(answer);
+    FOR_EACH(row, rows)
+    {
+        char body[2048];
+
+        (void)snprintf(body, sizeof(body),
+                       EXEC("," CAN_ASK "},\"requestState\":\"%s\",\"inputResponses\":{"
+                            "\"approve\":%s}"),
+                       kept, row->answer);
+        free(ask_post(&b, "/mcp", fields, body));
+        CHECK_STR(asked(&b, "params/answer/approval"), "\"ap1\"", row->answer);
+        CHECK_STR(asked(&b, "params/answer/allow"), row->want, row->answer);
+    }
+    free(kept);
+    free(answer);
+    back_end(&b);
+}
+
+/* Nobody can be asked: the refusal says what can be done. */
+static void test_no_question(void **state)
+{
+    struct back_world b;
+
+    (void)state;
+    back_begin(&b);
+    b.on_call = wait_for_yes;
+    CHECK_POST(&b, 200, "\\\"approval\\\":\\\"ap1\\\"", "/mcp",
+               MODERN("tools/call") "Mcp-Name: exec\r\n", EXEC("," META "}"));
+    CHECK_POST(&b, 200, "\\\"approval\\\":\\\"ap1\\\"", "/mcp", LEGACY,
+               EXEC(",\"inputResponses\":{\"approve\":{\"action\":\"accept\"}}"));
+    CHECK_STR(asked(&b, "params"),
+              "{\"arguments\":{\"command\":\"id\"},\"stream\":false,\"tool\":\"exec\"}", "legacy");
+    back_end(&b);
+}
+
 static const struct CMUnitTest claims[] = {
     CLAIM("legacy clients begin, list and call", test_legacy),
     CLAIM("modern clients discover, list and call, and headers agree", test_modern),
@@ -513,6 +601,8 @@ static const struct CMUnitTest claims[] = {
     CLAIM("a call is given up by notification or by closing", test_cancel),
     CLAIM("the model reads what a person would", test_texts),
     CLAIM("a picture is content, once", test_image),
+    CLAIM("the client's user is asked, and only a clear yes is one", test_question),
+    CLAIM("where nobody can be asked a refusal stays one", test_no_question),
     CLAIM("standard input: both eras, as the user's own", test_stdio),
     CLAIM("standard input: progress, cancellation, the end", test_stdio_calls),
     CLAIM("standard input: a line that is too long is refused as one", test_stdio_long_line),

@@ -52,6 +52,7 @@ static int admit(struct world *w, const char *tool, unsigned right, const char *
                                     .session = session,
                                     .command = "true",
                                     .target = "true",
+                                    .request = "r",
                                     .right = right,
                                     .now_ms = 1};
     struct identity who;
@@ -68,6 +69,189 @@ static size_t count_lines(struct temp *t, const char *with)
     for (const char *at = text; (at = strstr(at, with)); at++)
         n++;
     return n;
+}
+
+/* ---- approvals ---- */
+
+#define ASKS "{agents: {defaults: {sandbox: {approve: ['write']}}}}"
+
+/* A guard with a store, and a second token that has another right. */
+struct asking {
+    struct world w;
+    struct store *store;
+    char other[TOKEN_TEXT], other_id[TOKEN_ID];
+};
+
+static void begin_asking(struct asking *a, void **state, unsigned rights, unsigned others)
+{
+    struct temp *t = *state;
+    char *sessions[] = {(char *)"agent:main:*", NULL};
+    const struct token wanted = {.agent = (char *)"main", .sessions = sessions, .rights = others};
+    struct guard_options o = {.audit = &a->w.audit};
+    struct error err;
+
+    begin(&a->w, state, ASKS, rights);
+    CHECK_OK(tokens_create(&wanted, a->other, a->other_id, &err), err);
+    CHECK_OK(store_open(t->fd, &a->store, NULL, &err), err);
+    guard_free(a->w.guard);
+    o.store = a->store;
+    CHECK_OK(guard_new(&o, &a->w.guard, &err), err);
+}
+
+static void end_asking(struct asking *a)
+{
+    end(&a->w);
+    store_free(a->store);
+}
+
+static void identify(struct asking *a, const char *text, struct identity *ret)
+{
+    struct error err;
+
+    CHECK_OK(guard_identify(a->w.guard, text, strlen(text), 1, ret, &err), err);
+}
+
+/* 1: admitted; the pass is dropped. */
+static int ask(struct asking *a, const char *text, const char *request, int64_t now,
+               struct denial *d, struct error *err)
+{
+    const struct guard_wish wish = {.tool = "write",
+                                    .target = "f",
+                                    .key = "k",
+                                    .request = request,
+                                    .right = RIGHT_RUN,
+                                    .now_ms = now};
+    autoptr(pass) p = NULL;
+    struct identity who;
+
+    identify(a, text, &who);
+    return guard_admit(a->w.guard, &who, &wish, &p, d, err);
+}
+
+static int answer(struct asking *a, const char *text, const char *id, bool allow, struct error *err)
+{
+    struct store_approval x;
+    struct identity who;
+
+    identify(a, text, &who);
+    return guard_answer(a->w.guard, &who, id, allow, 1, &x, err);
+}
+
+#define RUN (RIGHT_READ | RIGHT_RUN)
+#define R1  "1111111111111111111111111111111111111111111111111111111111111111"
+#define R2  "2222222222222222222222222222222222222222222222222222222222222222"
+
+static void test_approval(void **state)
+{
+    struct asking a;
+    struct denial d, again;
+    struct error err;
+
+    begin_asking(&a, state, RUN, RUN | RIGHT_APPROVE);
+    assert_int_equal(ask(&a, a.w.text, R1, 1, &d, &err), 0);
+    assert_false(d.final);
+    assert_string_equal(d.rule, "write");
+    assert_string_equal(d.key, "agents.defaults.sandbox.approve");
+    assert_int_equal(strlen(d.approval), APPROVAL_ID - 1);
+    assert_int_equal(count_lines(*state, "approval.ask"), 1);
+    assert_int_equal(count_lines(*state, "\"key\":\"k\""), 0); /* it is not used up */
+    assert_int_equal(ask(&a, a.w.text, R1, 1, &again, &err), 0);
+    assert_string_equal(again.approval, d.approval);
+    assert_int_equal(count_lines(*state, "approval.ask"), 1);
+    CHECK_OK(answer(&a, a.other, d.approval, true, &err), err);
+    assert_int_equal(count_lines(*state, "approval.allow"), 1);
+    assert_int_equal(ask(&a, a.w.text, R2, 1, &again, &err), 0); /* another request */
+    assert_int_equal(ask(&a, a.other, R1, 1, &again, &err), 0);  /* another token */
+    assert_int_equal(ask(&a, a.w.text, R1, APPROVAL_MS, &again, &err), 1);
+    assert_int_equal(count_lines(*state, "approval.use"), 1);
+    assert_int_equal(ask(&a, a.w.text, R1, 2, &again, &err), 0); /* once */
+    assert_string_not_equal(again.approval, d.approval);
+    end_asking(&a);
+}
+
+static void test_no(void **state)
+{
+    struct asking a;
+    struct denial d, again;
+    struct error err;
+
+    begin_asking(&a, state, RUN, RUN | RIGHT_APPROVE);
+    assert_int_equal(ask(&a, a.w.text, R1, 1, &d, &err), 0);
+    CHECK_OK(answer(&a, a.other, d.approval, true, &err), err);
+    CHECK_ERR(answer(&a, a.other, d.approval, true, &err), err, ERR_EXISTS, "allowed already");
+    CHECK_OK(answer(&a, a.other, d.approval, false, &err), err); /* taken back */
+    CHECK_ERR(answer(&a, a.other, d.approval, true, &err), err, ERR_EXISTS, a.other_id);
+    assert_int_equal(ask(&a, a.w.text, R1, 1, &again, &err), 0);
+    assert_true(again.final && !again.approval[0]);
+    assert_int_equal(count_lines(*state, "approval.deny"), 1);
+    assert_int_equal(ask(&a, a.w.text, R1, 1 + APPROVAL_MS, &again, &err), 0);
+    assert_true(!again.final && again.approval[0]); /* asked anew */
+    end_asking(&a);
+}
+
+static void test_who_answers(void **state)
+{
+    static const struct {
+        unsigned own, others;
+        int by_itself, by_other; /* negative: this error */
+    } rows[] = {
+        {RUN, RUN, -ERR_DENIED, -ERR_NOT_FOUND},
+        {RUN, RUN | RIGHT_ADMIN, -ERR_DENIED, 0},
+        {RUN | RIGHT_ADMIN, RIGHT_APPROVE, -ERR_DENIED, 0},
+        {RUN | RIGHT_APPROVE, RUN, 0, -ERR_NOT_FOUND},
+    };
+
+    FOR_EACH(row, rows)
+    {
+        struct asking a;
+        struct denial d;
+        struct error err;
+
+        begin_asking(&a, state, row->own, row->others);
+        assert_int_equal(ask(&a, a.w.text, R1, 1, &d, &err), 0);
+        assert_int_equal(answer(&a, a.other, d.approval, true, &err), row->by_other);
+        assert_int_equal(answer(&a, a.w.text, d.approval, false, &err), row->by_itself);
+        end_asking(&a);
+    }
+}
+
+static void test_approval_unrecorded(void **state)
+{
+    struct asking a;
+    struct denial d;
+    struct error err;
+
+    begin_asking(&a, state, RUN, RIGHT_APPROVE);
+    assert_int_equal(mkdirat(a.w.audit.dir, "audit.jsonl", 0700), 0);
+    assert_true(ask(&a, a.w.text, R1, 1, &d, &err) < 0);
+    assert_int_equal(unlinkat(a.w.audit.dir, "audit.jsonl", AT_REMOVEDIR), 0);
+    assert_int_equal(ask(&a, a.w.text, R1, 1, &d, &err), 0);
+    assert_int_equal(count_lines(*state, "approval.ask"), 1); /* it was not there */
+    assert_int_equal(renameat(a.w.audit.dir, "audit.jsonl", a.w.audit.dir, "away"), 0);
+    assert_int_equal(mkdirat(a.w.audit.dir, "audit.jsonl", 0700), 0);
+    assert_true(answer(&a, a.other, d.approval, true, &err) < 0);
+    assert_int_equal(unlinkat(a.w.audit.dir, "audit.jsonl", AT_REMOVEDIR), 0);
+    assert_int_equal(ask(&a, a.w.text, R1, 1, &d, &err), 0); /* it was not allowed */
+    CHECK_OK(answer(&a, a.other, d.approval, true, &err), err);
+    assert_int_equal(unlinkat(a.w.audit.dir, "audit.jsonl", 0), 0);
+    assert_int_equal(mkdirat(a.w.audit.dir, "audit.jsonl", 0700), 0);
+    assert_true(ask(&a, a.w.text, R1, 1, &d, &err) < 0);
+    assert_int_equal(unlinkat(a.w.audit.dir, "audit.jsonl", AT_REMOVEDIR), 0);
+    assert_int_equal(ask(&a, a.w.text, R1, 1, &d, &err), 1); /* it was not used */
+    end_asking(&a);
+}
+
+static void test_nobody_asked(void **state)
+{
+    struct pass *p = NULL;
+    struct world w;
+    struct denial d;
+    struct error err;
+
+    begin(&w, state, ASKS, RUN); /* without a store */
+    assert_int_equal(admit(&w, "write", RIGHT_RUN, NULL, &p, &d, &err), 0);
+    assert_true(d.final && !p);
+    end(&w);
 }
 
 #define STRICT "{}"
@@ -232,7 +416,7 @@ static void test_names(void **state)
     end(&w);
 }
 
-static int identify(struct world *w, const char *text, struct identity *who)
+static int knows(struct world *w, const char *text, struct identity *who)
 {
     struct error err;
 
@@ -255,7 +439,7 @@ static void test_door(void **state)
     begin(&w, state, STRICT, RIGHT_READ);
     CHECK_OK(guard_door(w.guard, &door, text, id, &err), err);
     CHECK_OK(guard_door(w.guard, &another, other, other_id, &err), err);
-    assert_int_equal(identify(&w, text, &who), 0);
+    assert_int_equal(knows(&w, text, &who), 0);
     assert_string_equal(who.token, id);
     assert_true(guard_knows(w.guard, id, 1));
     assert_true(guard_may(&who, RIGHT_READ | RIGHT_RUN, session));
@@ -266,9 +450,9 @@ static void test_door(void **state)
     assert_string_equal(p->session, session);
     assert_true(p->sibling);
     text[TOKEN_TEXT - 2] = text[TOKEN_TEXT - 2] == '0' ? '1' : '0';
-    assert_true(identify(&w, text, &who) < 0);
+    assert_true(knows(&w, text, &who) < 0);
     guard_door_close(w.guard, other_id);
-    assert_true(identify(&w, other, &who) < 0);
+    assert_true(knows(&w, other, &who) < 0);
     assert_false(guard_knows(w.guard, other_id, 1));
     assert_true(guard_knows(w.guard, id, 1));
     end(&w);
@@ -314,7 +498,7 @@ static void test_door_gets_no_more(void **state)
         int r;
 
         CHECK_OK(guard_door(w.guard, &door, text, id, &err), err);
-        assert_int_equal(identify(&w, text, &who), 0);
+        assert_int_equal(knows(&w, text, &who), 0);
         r = guard_admit(w.guard, &who, &wish, &p, &d, &err);
         CHECK(r == rows[i].want, "%s %s: %d (%s)", rows[i].tool, rows[i].command, r,
               r < 0 ? err.msg : d.reason);
@@ -339,6 +523,11 @@ int main(void)
         CLAIM_IN_TEMP("who speaks out of a box is its session and nobody else", test_door),
         CLAIM_IN_TEMP("who speaks out of a box gets commands, and no network by that",
                       test_door_gets_no_more),
+        CLAIM_IN_TEMP("a yes is for one request of one token, once", test_approval),
+        CLAIM_IN_TEMP("a no is final while it holds; a yes can be taken back", test_no),
+        CLAIM_IN_TEMP("who may answer, and who may not", test_who_answers),
+        CLAIM_IN_TEMP("a step that cannot be recorded is not taken", test_approval_unrecorded),
+        CLAIM_IN_TEMP("where nobody can be asked the refusal is final", test_nobody_asked),
     };
 
     return RUN_CLAIMS("guard/guard", claims);
