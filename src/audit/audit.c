@@ -76,7 +76,7 @@ static int open_log(const struct audit *a, const char *name, int flags, struct s
     return fd;
 }
 
-/* Its descriptor, which stays open. Somebody may have moved the file away, or changed it. */
+/* Its descriptor, which stays open. Somebody may have moved the file away, or closed it to us. */
 static int keep_log(const struct audit *a, struct audit_file *f, const char *name,
                     struct error *err)
 {
@@ -84,7 +84,7 @@ static int keep_log(const struct audit *a, struct audit_file *f, const char *nam
     int fd;
 
     if (f->is_open && fstatat(a->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-        st.st_ino == f->inode && st.st_dev == f->device && is_ours(&st))
+        st.st_ino == f->inode && st.st_dev == f->device && is_ours(&st) && st.st_mode & S_IWUSR)
         return f->fd;
     close_log(f);
     fd = open_log(a, name, O_RDWR | O_APPEND | O_CREAT, &st, err);
