@@ -85,6 +85,8 @@ def _(w):
     same(w.exec("yes 0123456789abcde | head -c 20000000 | bin/clawden outside -- wc -c")["stdout"], "20000000\n")
     same(w.exec("bin/clawden-sandbox exec -- sh -c 'kill -TERM $$'")["exitCode"], 128 + signal.SIGTERM)
     same(w.exec("bin/clawden-sandbox exec -- there-is-no-such-program")["exitCode"], 127)
+    r = w.exec("bin/clawden outside -- echo a \"$(printf '\\377')\" b")
+    same((r["exitCode"], r["stdout"], "word 3" in r["stderr"]), (2, "", True), "a word that JSON has no way to say")
     begun = time.monotonic()
     r = w.exec("bin/clawden-sandbox exec --timeout 0.3 -- sleep 60")
     same(r["exitCode"], 124, r)

@@ -87,8 +87,12 @@ static int take_option(json_t *arguments, const char *name, const char *value)
     }
     if (strcmp(name, "--env") == 0)
         return take_env(arguments, value);
-    if (strcmp(name, "--chdir") == 0)
-        return json_object_set_new(arguments, "cwd", json_string(value));
+    if (strcmp(name, "--chdir") == 0) {
+        if (json_object_set_new(arguments, "cwd", json_string(value)) == 0)
+            return 0;
+        log_error("--chdir: not UTF-8");
+        return -1;
+    }
     seconds = strtod(value, &end);
     if (*end || end == value || !(seconds > 0)) {
         log_error("--timeout '%s': write seconds, like 30 or 0.5", value);
@@ -121,9 +125,12 @@ static int read_words(int argc, char **argv, json_t *arguments)
     }
     if (i < argc && strcmp(argv[i], "--") == 0)
         i++;
-    for (; i < argc; i++)
-        (void)json_array_append_new(words, json_string(argv[i]));
     (void)json_object_set_new(arguments, "argv", words);
+    for (; i < argc; i++)
+        if (json_array_append_new(words, json_string(argv[i])) < 0) {
+            log_error("word %d of the command is not UTF-8", (int)json_array_size(words) + 1);
+            return -1;
+        }
     if (json_array_size(words) == 0) {
         log_error("no command: write 'clawden outside -- command [words]'");
         return -1;
@@ -292,9 +299,8 @@ static __attribute__((noreturn)) void carry_input(const char *process)
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     do {
-        n = read(STDIN_FILENO, data + have, sizeof(data) - have);
-        if (n < 0 && errno == EINTR)
-            continue;
+        while ((n = read(STDIN_FILENO, data + have, sizeof(data) - have)) < 0 && errno == EINTR)
+            ;
         have += n > 0 ? (size_t)n : 0;
         good = whole(data, have);
         if (good < 0 || (n <= 0 && (size_t)good < have)) {
