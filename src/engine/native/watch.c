@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -275,27 +276,59 @@ static bool pid_namespace(const char *pid, struct stat *ret)
     return stat(path, ret) == 0;
 }
 
-/* All of /proc, upwards: whoever leaves its place to a child meanwhile has left it to a higher
- * number. */
+/* As getdents64() has it. */
+struct kernel_entry {
+    uint64_t inode;
+    int64_t next;
+    uint16_t length;
+    uint8_t type;
+    char name[];
+};
+#define LIST_ANY 320u /* one entry, whatever its name */
+#define LIST_FEW 72u  /* three processes */
+
+/* 1: it is one of the box's, and ran, or has just left its place to another. */
+static unsigned stop_member(const char *name, const struct stat *box)
+{
+    long pid = strtol(name, NULL, 10);
+    struct stat st;
+    char state;
+
+    if (pid <= 0 || !pid_namespace(name, &st) || st.st_ino != box->st_ino ||
+        st.st_dev != box->st_dev)
+        return 0;
+    state = watch_state((pid_t)pid);
+    (void)kill((pid_t)pid, SIGSTOP);
+    return state == 'R' || state == 'S' || state == 0;
+}
+
+/*
+ * All of /proc, upwards: whoever leaves its place to a child meanwhile has left it to a higher
+ * number. That holds only if names are not fetched long before they are looked at, as readdir()
+ * does: what lives for one fork would be gone by then, and its child not among them.
+ */
 unsigned watch_stop_namespace(pid_t init)
 {
-    cleanup_(close_dir) DIR *d = opendir("/proc");
+    _Alignas(struct kernel_entry) char list[LIST_ANY];
+    size_t piece = sizeof(list); /* what is not a number comes first, and may have a long name */
+    autoclose int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     unsigned running = 0;
-    struct stat box, st;
+    struct stat box;
     char text[16];
+    long n;
 
     (void)snprintf(text, sizeof(text), "%d", (int)init);
-    if (!d || !pid_namespace(text, &box))
+    if (proc < 0 || !pid_namespace(text, &box))
         return 0;
-    for (struct dirent *e; (e = readdir(d));) {
-        long pid = strtol(e->d_name, NULL, 10);
+    while ((n = syscall(SYS_getdents64, proc, list, piece)) > 0)
+        for (long at = 0; at < n;) {
+            const struct kernel_entry *e = (const void *)(list + at);
 
-        if (pid <= 0 || !pid_namespace(e->d_name, &st) || st.st_ino != box.st_ino ||
-            st.st_dev != box.st_dev)
-            continue;
-        running += watch_state((pid_t)pid) == 'R' || watch_state((pid_t)pid) == 'S';
-        (void)kill((pid_t)pid, SIGSTOP);
-    }
+            running += stop_member(e->name, &box);
+            if (e->name[0] > '0' && e->name[0] <= '9')
+                piece = LIST_FEW;
+            at += e->length;
+        }
     return running;
 }
 

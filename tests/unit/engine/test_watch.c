@@ -2,8 +2,11 @@
 /* Looking at a tree of processes: ours, which needs no box. */
 #include "engine/native/watch.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "engine/engine.h"
@@ -164,6 +167,54 @@ static void test_gone(void **state)
     watch_signal(pid, SIGKILL);
 }
 
+/* A namespace of its own, with one process at a time that lives for one fork. */
+static pid_t make_chain(volatile long *beats)
+{
+    pid_t init = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+
+    if (init != 0)
+        return init;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (fork() == 0)
+        for (;;) {
+            ++*beats;
+            if (fork() > 0)
+                _exit(0);
+        }
+    for (;;)
+        if (waitpid(-1, NULL, 0) < 0)
+            (void)usleep(1000);
+}
+
+static void test_fleeing(void **state)
+{
+    volatile long *beats =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    (void)state;
+    assert_ptr_not_equal(beats, MAP_FAILED);
+    for (int trial = 0; trial < 40; trial++) {
+        pid_t init = make_chain(beats);
+        long before;
+        int clean = 0;
+
+        if (init < 0)
+            skip(); /* no namespaces for this user */
+        (void)usleep(10000);
+        assert_int_equal(kill(init, SIGSTOP), 0);
+        for (int i = 0; i < 4000 && clean < 8; i++)
+            clean = watch_stop_namespace(init) ? 0 : clean + 1;
+        (void)usleep(5000);
+        before = *beats;
+        (void)usleep(10000);
+        CHECK(*beats == before, "trial %d: it goes on", trial);
+        assert_int_equal(clean, 8);
+        assert_int_equal(kill(init, SIGKILL), 0);
+        assert_int_equal(waitpid(init, NULL, 0), init);
+    }
+    assert_int_equal(munmap((void *)beats, 4096), 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest claims[] = {
@@ -171,6 +222,7 @@ int main(void)
         CLAIM("the memory of a tree is that of all its processes", test_memory),
         CLAIM("a signal reaches the tree and spares init", test_spares_init),
         CLAIM("a tree that is gone is empty", test_gone),
+        CLAIM("what lives for one fork each is stopped, too", test_fleeing),
     };
 
     return RUN_CLAIMS("engine/watch", claims);
