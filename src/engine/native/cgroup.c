@@ -401,11 +401,12 @@ void cgroup_forget(const struct cgroup_set *set)
 
 /* ---- removing ---- */
 
-/* The kernel lets go of a group a moment after its last process was reaped. */
+/* The kernel lets go of a group a moment after its last process was reaped; on a machine that has
+ * something else to do, a long one. */
 static void remove_dir(int base, const char *name)
 {
-    for (int i = 0; i < 100 && unlinkat(base, name, AT_REMOVEDIR) < 0 && errno == EBUSY; i++)
-        (void)usleep(1000);
+    for (unsigned i = 0; i < 250 && unlinkat(base, name, AT_REMOVEDIR) < 0 && errno == EBUSY; i++)
+        (void)usleep(i < 100 ? 1000 : 20000);
 }
 
 void cgroup_remove(struct cgroup_set *set)
