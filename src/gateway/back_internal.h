@@ -10,11 +10,10 @@
 #include "gateway/link.h"
 #include "gateway/sessions.h"
 #include "guard/guard.h"
+#include "json/put.h"
 #include "store/store.h"
 #include "tool/jobs.h"
 #include "tool/tool.h"
-#include "json/put.h"
-
 
 struct cookie {
     char digest[65];

@@ -556,10 +556,6 @@ int sandbox_stop(const struct box_record *r, int signo, uint64_t grace_usec, str
     return e < 0 ? e : life_end(&h, 128 + SIGKILL, err);
 }
 
-/*
- * Until round after round finds nobody who runs: what is stopped starts nothing any more, but one
- * round alone may miss a process that has just left its place to its child.
- */
 /* How many processes the box's groups allow; what has no such file has no such limit. */
 static void allow_pids(const struct hold *h, const char *text)
 {
@@ -581,7 +577,11 @@ static void restore_pids(const struct hold *h, const struct box_record *r)
     allow_pids(h, text);
 }
 
-/* Where the kernel keeps the number of processes, nothing flees by forking meanwhile. */
+/*
+ * Until round after round finds nobody who runs: what is stopped starts nothing any more, but one
+ * round alone may miss a process that has just left its place to its child. Where the kernel keeps
+ * the number of processes, nothing flees by forking meanwhile.
+ */
 static bool stop_all(const struct hold *h, const struct box_record *r, pid_t init_pid)
 {
     int clean = 0;

@@ -139,6 +139,8 @@ static void make_room(struct jobs *all, const char *session)
     struct job *oldest = NULL, *own = NULL;
     size_t n = 0;
 
+    if (all->kept < LIMIT_KEPT_SESSION) /* nobody has more than that */
+        return;
     for (struct job *j = all->list; j; j = j->next) {
         if (!j->is_over || j->watches)
             continue;
