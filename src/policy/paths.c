@@ -248,6 +248,14 @@ static int check_options(const struct check *c, enum setting_id id, const char *
     return 0;
 }
 
+/* The vault may stand among the binds, too, as S1 has it: vaultPath has named it already. */
+static bool is_vault(const struct check *c, const char *source, const char *target)
+{
+    const char *vault = settings_text(c->s, SETTING_VAULT_PATH);
+
+    return vault && strcmp(source, vault) == 0 && strcmp(target, vault) == 0;
+}
+
 /* source:target[:options]; neither path can hold a ':'. */
 int security_check_bind(const struct check *c, enum setting_id id, const char *bind)
 {
@@ -262,7 +270,8 @@ int security_check_bind(const struct check *c, enum setting_id id, const char *b
     n = strcspn(colon + 1, ":");
     (void)snprintf(target, sizeof(target), "%.*s", (int)n, colon + 1);
     options = colon[1 + n] ? colon + 1 + n + 1 : NULL;
-    r = check_source(c, id, bind, source, settings_bool(c->s, SETTING_EXTERNAL_SOURCES));
+    r = check_source(c, id, bind, source,
+                     is_vault(c, source, target) || settings_bool(c->s, SETTING_EXTERNAL_SOURCES));
     if (r < 0)
         return r;
     r = check_target(c, id, bind, target);

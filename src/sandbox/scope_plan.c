@@ -290,45 +290,83 @@ static int add_mount(const struct scope_request *q, struct scope_plan *p, const 
     return r;
 }
 
-static int add_bind(const struct scope_request *q, struct scope_plan *p, const char *text,
-                    bool is_vault, struct error *err)
+/* A folder of the operator's at its own path in the box (R146). */
+struct vault {
+    char path[LIMIT_PATH]; /* "": none is set */
+    bool is_there, read_only;
+    char bind[2 * LIMIT_PATH + 8]; /* "path:path:rw", or "" */
+};
+
+static bool is_vault(const struct vault *v, const struct box_mount *m)
+{
+    return v->path[0] && strcmp(m->source, v->path) == 0 && strcmp(m->target, v->path) == 0;
+}
+
+/* Where the vault stands among the binds, as S1 has it, it is still one: the stricter access holds.
+ */
+static int look_for_vault(const struct scope_request *q, struct vault *v, struct error *err)
+{
+    const json_t *list = q->settings->value[SETTING_BINDS];
+
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        struct box_mount m;
+        int r = values_volume(json_string_value(json_array_get(list, i)), &m, err);
+
+        if (r < 0)
+            return r;
+        v->read_only |= is_vault(v, &m) && m.read_only;
+        values_mount_done(&m);
+    }
+    return 0;
+}
+
+static int plan_vault(const struct scope_request *q, struct vault *ret, struct error *err)
+{
+    const char *path = settings_text(q->settings, SETTING_VAULT_PATH),
+               *access_word = settings_text(q->settings, SETTING_VAULT_ACCESS);
+    int r;
+
+    *ret = (struct vault){.read_only = access_word && strcmp(access_word, "ro") == 0};
+    if (!path)
+        return 0;
+    r = expand("vaultPath", path, ret->path, sizeof(ret->path), err);
+    if (r >= 0)
+        r = look_for_vault(q, ret, err);
+    if (r < 0)
+        return r;
+    ret->is_there = is_folder(ret->path); /* added only then (R149) */
+    if (ret->is_there)
+        (void)snprintf(ret->bind, sizeof(ret->bind), "%s:%s:%s", ret->path, ret->path,
+                       ret->read_only ? "ro" : "rw");
+    return 0;
+}
+
+static int plan_bind(const struct scope_request *q, struct scope_plan *p, const char *text,
+                     const struct vault *v, struct error *err)
 {
     struct box_mount m;
     int r = values_volume(text, &m, err);
 
     if (r < 0)
         return r;
-    r = add_mount(q, p, &m, is_vault, err);
+    if (!is_vault(v, &m))
+        r = add_mount(q, p, &m, false, err);
+    else if (!v->is_there)
+        r = add_mount(q, p, &m, true, err);
     values_mount_done(&m);
     return r;
 }
 
-/* "path:path:rw" if there is a vault (R149), else "". */
-static int plan_vault(const struct scope_request *q, char *ret, size_t size, struct error *err)
-{
-    const char *path = settings_text(q->settings, SETTING_VAULT_PATH),
-               *access_word = settings_text(q->settings, SETTING_VAULT_ACCESS);
-    char full[LIMIT_PATH];
-    int r;
-
-    ret[0] = 0;
-    if (!path)
-        return 0;
-    r = expand("vaultPath", path, full, sizeof(full), err);
-    if (r >= 0 && is_folder(full))
-        (void)snprintf(ret, size, "%s:%s:%s", full, full, access_word ? access_word : "rw");
-    return r;
-}
-
-static int plan_binds(const struct scope_request *q, struct scope_plan *p, const char *vault,
+static int plan_binds(const struct scope_request *q, struct scope_plan *p, struct vault *v,
                       struct error *err)
 {
     const json_t *list = q->settings->value[SETTING_BINDS];
+    struct box_mount m = {.source = v->path, .target = v->path, .read_only = v->read_only};
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i < json_array_size(list); i++)
-        r = add_bind(q, p, json_string_value(json_array_get(list, i)), false, err);
-    return r < 0 || !vault[0] ? r : add_bind(q, p, vault, true, err);
+        r = plan_bind(q, p, json_string_value(json_array_get(list, i)), v, err);
+    return r < 0 || !v->is_there ? r : add_mount(q, p, &m, true, err);
 }
 
 /* ---- limits ---- */
@@ -603,7 +641,7 @@ static int check_security(const struct scope_request *q, const struct scope_plan
 
 static int plan_all(const struct scope_request *q, struct scope_plan *p, struct error *err)
 {
-    char vault[3 * LIMIT_PATH];
+    struct vault vault;
     int r = plan_names(q, p, err);
 
     if (r >= 0)
@@ -611,11 +649,11 @@ static int plan_all(const struct scope_request *q, struct scope_plan *p, struct 
     if (r >= 0)
         r = check_security(q, p, false, err);
     if (r >= 0)
-        r = plan_vault(q, vault, sizeof(vault), err);
+        r = plan_vault(q, &vault, err);
     if (r >= 0)
         r = plan_tmpfs(q, p, err);
     if (r >= 0)
-        r = plan_binds(q, p, vault, err);
+        r = plan_binds(q, p, &vault, err);
     if (r >= 0)
         r = check_security(q, p, true, err);
     if (r >= 0)
@@ -623,8 +661,8 @@ static int plan_all(const struct scope_request *q, struct scope_plan *p, struct 
     if (r >= 0)
         r = scope_plan_env(q, p, err);
     if (r >= 0)
-        r = scope_hash(q->settings, p->workspace, p->agent_workspace, vault[0] ? vault : NULL,
-                       p->env, p->n_env, p->hash, err);
+        r = scope_hash(q->settings, p->workspace, p->agent_workspace,
+                       vault.is_there ? vault.bind : NULL, p->env, p->n_env, p->hash, err);
     if (r >= 0)
         r = plan_rest(q, p, err);
     if (r >= 0)

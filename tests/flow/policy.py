@@ -111,6 +111,20 @@ def _(w):
     same([b["name"].endswith("-net") for b in e["boxes"]], [False, True], "two boxes")
 
 
+@test("the other JSON of S1, pasted unchanged, loads: variables for the network box, a vault that may be missing")
+def _(w):
+    w.config(seed("1-env"))
+    same(w("config", "check").returncode, 0, w("config", "check").stderr)
+    e = w.json("sandbox", "explain", "--session", "agent:main:task", env={"GH_TOKEN": "gho_x", "BRAVE_API_KEY": "b"})
+    to = {v["name"]: v["to"] for v in e["boxes"][0]["env"]}
+    same((to["GH_TOKEN"], to["BRAVE_API_KEY"]), ("network", "network"))
+    w.config(seed("1-vault"))
+    r = w("config", "check")
+    same(r.returncode, 0, r.stderr)
+    targets = [m["target"] for m in w.json("sandbox", "explain", "--session", "agent:main:task")["boxes"][0]["mounts"]]
+    same("/workspace-obsidian" in targets, os.path.isdir("/workspace-obsidian"), targets)
+
+
 @test("the JSON of S3, pasted unchanged, loads; its main session is direct, the others share a box per agent")
 def _(w):
     w.config(seed(3))

@@ -562,6 +562,29 @@ def _(w):
     same(w.sh(f"ls {vault}"), "note\n")
 
 
+@test("a vault that stands among the binds, as S1 has it, is the vault: once, the stricter access holds, a stale entry is left out")
+def _(w):
+    vault = os.path.join(w.top, "vault")
+    w.write(vaultPath=vault, docker_binds=[f"{vault}:{vault}:rw"])
+    r = w("exec", "--command", f"test -e {vault} || echo none")
+    same((r.returncode, r.stdout), (0, "none\n"), r.stderr)
+    need("is left out: it does not exist" in r.stderr, r.stderr)
+    os.mkdir(vault)
+    if os.getuid() == 0:
+        os.chown(vault, 1000, 1000)
+    w.cool()
+    w.sh(f"touch {vault}/note")
+    same(w.sh(f"grep -c ' {vault} ' /proc/self/mountinfo"), "1\n")
+    for change in ({"vaultAccess": "ro"}, {"vaultAccess": "rw", "docker_binds": [f"{vault}:{vault}:ro"]}):
+        w.write(**change)
+        w.cool()
+        need(w("exec", "--command", f"touch {vault}/more").returncode != 0, f"it can be written: {change}")
+        same(w.sh(f"ls {vault}"), "note\n")
+    w.write(docker_binds=[f"{vault}:/elsewhere"])
+    r = w("exec", "--command", "true")
+    need(r.returncode == 125 and "outside the workspace" in r.stderr, r.stderr)
+
+
 # ---- list, recreate, rm, prune ----
 
 @test("list has OpenClaw's shape, in JSON and in words, and only boxes of scopes")
