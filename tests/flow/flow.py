@@ -478,7 +478,9 @@ def _(w):
             need("hunter2" not in f.read(), f"a secret is in {name}")
     same(w.call("clawden", "audit", "verify").returncode, 0)
     need("exit 3" in w.call("clawden", "audit").stdout, "audit text")
-    same(len(w.call("clawden", "audit", "--json").stdout.strip().split("\n")), 2)
+    w.run("--timeout", "0.1s", "--", "sleep", "9")
+    need(re.search(r"end +exit 124 .*LIMIT timeout 0\.100s \(\d+\.\d{3}s seen\)$", w.call("clawden", "audit").stdout, re.M), w.call("clawden", "audit").stdout)
+    same(len(w.call("clawden", "audit", "--json").stdout.strip().split("\n")), 4)
 
 
 @test("audit verify notices a changed, a removed and an inserted line")

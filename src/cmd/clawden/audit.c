@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "cmd/clawden/clawden.h"
 
 static void usage(void)
@@ -55,19 +56,50 @@ static void put_argv(struct buf *b, const json_t *argv)
     }
 }
 
+/* In the unit that the limit has. */
+static const char *amount(const json_t *limit, const char *key, char *text, size_t size)
+{
+    long long n = json_integer_value(json_object_get(limit, key));
+    const char *unit = text_of(limit, "unit");
+
+    if (n >= 0 && strcmp(unit, "microseconds") == 0)
+        return units_format_usec((uint64_t)n, text, size);
+    if (n >= 0 && strcmp(unit, "bytes") == 0)
+        return units_format_size((uint64_t)n, text, size);
+    (void)snprintf(text, size, "%lld", n);
+    return text;
+}
+
 static void put_end(struct buf *b, const json_t *o)
 {
-    const json_t *limit = json_object_get(o, "limit");
+    const json_t *limit = json_object_get(o, "limit"),
+                 *peak = json_object_get(o, "peak_memory_bytes");
+    char value[32], seen[32];
 
-    buf_printf(b, "end    exit %lld  wall %.3fs  cpu %.3fs  peak %lldK",
+    buf_printf(b, "end    exit %lld  wall %.3fs  cpu %.3fs",
                (long long)json_integer_value(json_object_get(o, "exit")),
                json_number_value(json_object_get(o, "wall_seconds")),
-               json_number_value(json_object_get(o, "cpu_seconds")),
-               (long long)json_integer_value(json_object_get(o, "peak_memory_bytes")) / 1024);
+               json_number_value(json_object_get(o, "cpu_seconds")));
+    if (peak)
+        buf_printf(b, "  peak %lldK", (long long)json_integer_value(peak) / 1024);
     if (json_is_object(limit))
-        buf_printf(b, "  LIMIT %s %lld (%lld seen)", text_of(limit, "kind"),
-                   (long long)json_integer_value(json_object_get(limit, "limit")),
-                   (long long)json_integer_value(json_object_get(limit, "observed")));
+        buf_printf(b, "  LIMIT %s %s (%s seen)", text_of(limit, "kind"),
+                   amount(limit, "limit", value, sizeof(value)),
+                   amount(limit, "observed", seen, sizeof(seen)));
+}
+
+/* A connection that a box asked for, or its end. */
+static void put_egress(struct buf *b, const json_t *o, const char *event)
+{
+    buf_printf(b, "%s  %s", event, text_of(o, "target"));
+    if (strcmp(event, "egress.end") == 0)
+        buf_printf(b, "  out %lld  in %lld bytes",
+                   (long long)json_integer_value(json_object_get(o, "bytes_out")),
+                   (long long)json_integer_value(json_object_get(o, "bytes_in")));
+    else if (strcmp(event, "egress.allow") == 0)
+        buf_printf(b, "  %s  (rule %s)", text_of(o, "address"), text_of(o, "rule"));
+    else
+        buf_printf(b, "  %s", text_of(o, "reason"));
 }
 
 /* A call through the gateway. */
@@ -108,10 +140,13 @@ static void print_event(const char *line)
     if (strcmp(event, "run.begin") == 0 || strcmp(event, "exec.begin") == 0) {
         buf_puts(&b, "begin  ");
         put_argv(&b, json_object_get(o, "argv"));
-    } else if (strcmp(event, "run.end") == 0 || strcmp(event, "exec.end") == 0) {
+    } else if (strcmp(event, "run.end") == 0 || strcmp(event, "run.limit") == 0 ||
+               strcmp(event, "exec.end") == 0) {
         put_end(&b, o);
     } else if (strncmp(event, "call.", 5) == 0 || strcmp(event, "process.end") == 0) {
         put_call(&b, o, event);
+    } else if (strncmp(event, "egress.", 7) == 0) {
+        put_egress(&b, o, event);
     } else if (strncmp(event, "approval.", 9) == 0) {
         put_approval(&b, o, event);
     } else {
