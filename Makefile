@@ -30,7 +30,7 @@ test-full:
 	@tests/run full
 
 bench:
-	@scripts/deps build bench
+	@scripts/deps build bench dockerd
 	@scripts/build $(BUILD)
 	@tests/bench/run
 
