@@ -312,6 +312,7 @@ static int admit(struct ask *a, const struct identity *who, const char *key, con
                                     .right = right_of(a),
                                     .detached =
                                         json_is_true(json_object_get(a->arguments, "background")),
+                                    .looks = is_quiet(a),
                                     .now_ms = now_ms()};
 
     if (a->argv && !quoted)

@@ -430,6 +430,8 @@ static int record(struct guard *g, const struct pass *p, const struct guard_wish
     if (!d)
         buf_json_str(&f, "route", route_name(p->verdict.route));
     buf_json_str(&f, "rule", d ? d->rule : p->verdict.rule);
+    if (w->looks)
+        buf_json_bool(&f, "looks", true);
     if (p->approval[0] || (d && d->approval[0]))
         buf_json_str(&f, "approval", d ? d->approval : p->approval);
     /* The key of a call that was only asked about is not used up: the same one may come again. */

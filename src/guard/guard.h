@@ -134,6 +134,7 @@ struct guard_wish {
     json_t *arguments;         /* for the person who is asked; borrowed, or NULL */
     unsigned right;            /* RIGHT_READ or RIGHT_RUN */
     bool detached;             /* it goes on when whoever asked is gone */
+    bool looks;                /* it changes nothing, and its end is not recorded */
     int64_t now_ms;
 };
 

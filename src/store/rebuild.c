@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The audit has every call: `call.begin` before it ran, `call.end` when its end was known. From
- * these a lost file is made anew, and one that lost its last writes (a kill before store_flush(), a
- * damaged -wal) is brought up to date. What the audit does not have are results.
+ * The audit has every call: `call.begin` before it ran, `call.end` when its end was known (of one
+ * that only looks, the beginning alone: it says so). From these a lost file is made anew, and one
+ * that lost its last writes (a kill before store_flush(), a damaged -wal) is brought up to date.
+ * What the audit does not have are results.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,6 +45,8 @@ static int add_begin(struct rebuild *b, const json_t *record, int64_t when, stru
                            .ended_ms = denied ? when : 0};
     int r;
 
+    if (json_is_true(json_object_get(record, "looks"))) /* it is not kept, and has no end */
+        return 0;
     (void)snprintf(c.id, sizeof(c.id), "%s", text(record, "call"));
     (void)snprintf(c.request, sizeof(c.request), "%s", text(record, "request"));
     r = calls_rebuild(b->store, &c, err);

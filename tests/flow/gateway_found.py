@@ -187,6 +187,22 @@ def _(w):
     need(status == 409 and "agent:main:twin" in body["error"]["message"], body)
 
 
+@test("FOUND what was only looked at is not called interrupted after a kill, whether the store is there or made anew")
+def _(w):
+    w.start().token()
+    w.call("write", {"path": "f", "content": "x\n"})
+    for gone in (False, True):
+        call = w.call("grep", {"pattern": "x"})["call"]
+        w.kill()
+        for name in os.listdir(w.data) if gone else []:
+            if name.startswith("store.db"):
+                os.unlink(os.path.join(w.data, name))
+        w.start()
+        same([(r["event"], r.get("looks")) for r in w.audit(call=call)], [("call.begin", True)])
+        same([c["state"] for c in w.get("/v1/calls?tool=grep").json["calls"]], [])
+    same([c["state"] for c in w.get("/v1/calls?tool=write").json["calls"]], ["done"])
+
+
 @test("FOUND what ran in the background when the gateway was killed has its end in the record at the next start")
 def _(w):
     w.start().token()

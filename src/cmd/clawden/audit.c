@@ -123,7 +123,8 @@ static void put_approval(struct buf *b, const json_t *o, const char *event)
 static void print_event(const char *line)
 {
     json_t *o = json_loads(line, 0, NULL);
-    const char *event, *id;
+    static const char *const ids[] = {"box", "call", "approval", "token"};
+    const char *event, *id = "";
     autobuf b;
 
     buf_init(&b, LIMIT_AUDIT_LINE);
@@ -132,11 +133,9 @@ static void print_event(const char *line)
         return;
     }
     event = text_of(o, "event");
-    id = text_of(o, "box");
-    buf_printf(&b, "%s  %.12s  ", text_of(o, "time"),
-               id[0]                   ? id
-               : text_of(o, "call")[0] ? text_of(o, "call")
-                                       : text_of(o, "approval"));
+    for (size_t i = 0; i < sizeof(ids) / sizeof(*ids) && !id[0]; i++)
+        id = text_of(o, ids[i]);
+    buf_printf(&b, "%s  %-12.12s  ", text_of(o, "time"), id);
     if (strcmp(event, "run.begin") == 0 || strcmp(event, "exec.begin") == 0) {
         buf_puts(&b, "begin  ");
         put_argv(&b, json_object_get(o, "argv"));
