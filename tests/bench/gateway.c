@@ -239,9 +239,12 @@ static int spawn_all(unsigned count, unsigned pause_ms, char **words)
 
 int main(int argc, char **argv)
 {
-    struct rlimit l = {4096, 4096};
+    struct rlimit l;
 
-    (void)setrlimit(RLIMIT_NOFILE, &l);
+    if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
+        l.rlim_cur = l.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &l);
+    }
     times = malloc(SAMPLES * sizeof(*times));
     if (times && argc > 7 && strcmp(argv[1], "ask") == 0 && getenv("TOKEN"))
         return ask_all((unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]), atof(argv[4]),

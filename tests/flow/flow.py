@@ -717,6 +717,8 @@ def _(w):
     open(os.path.join(w.ws, "covered/secret"), "w").close()
     need(wait_for(lambda: run()[0]), "no slot for an equal caller")
     same(run("prlimit", "--nofile=77:77"), (False, ["77", "secret"]))
+    same(run("prlimit", "--sigpending=4095:4095")[0], False)
+    need(wait_for(lambda: run("prlimit", "--sigpending=4096:4096")[0]), "built in place, though no box has more")
     if os.getuid() == 0:
         same(run("unshare", "-m", "--propagation", "private", "sh", "-c", 'mount -t tmpfs none covered && exec "$@"', "sh")[0], False)
         same(run("unshare", "-m", "--propagation", "private", "sh", "-c", 'mount -t tmpfs none covered && exec "$@"', "sh")[1][1:], [])

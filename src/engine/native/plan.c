@@ -21,10 +21,14 @@
 _Static_assert(LIVE_CAPS >> WIRE_LAST_CAP == 1, "init drops no more than it has");
 
 /* Limits that every box has, whatever is asked for. */
-#define NOFILE_MAX   65536
-#define MEMLOCK_MAX  (8u << 20)
-#define MSGQUEUE_MAX (800u << 10)
-#define SIGNALS_MAX  4096
+static const struct {
+    unsigned resource;
+    uint64_t max;
+} rlimits[] = {{RLIMIT_CORE, 0},
+               {RLIMIT_NOFILE, 65536},
+               {RLIMIT_MEMLOCK, 8u << 20},
+               {RLIMIT_MSGQUEUE, 800u << 10},
+               {RLIMIT_SIGPENDING, 4096}};
 /*
  * The supervisor kills at the limit and can say so; a failing malloc says nothing. This is the
  * stop for what grows faster than it looks.
@@ -552,21 +556,24 @@ static void plan_limits(const struct box_spec *spec, const struct host_facts *f,
         add(p, STAGE_WORK, OP_AFFINITY)->u = (l->cpu_milli + 999) / 1000;
 }
 
+uint64_t plan_rlimit(unsigned resource)
+{
+    for (size_t i = 0; i < sizeof(rlimits) / sizeof(*rlimits); i++)
+        if (rlimits[i].resource == resource)
+            return rlimits[i].max;
+    return UINT64_MAX;
+}
+
 static void plan_drop(const struct box_spec *spec, const struct host_facts *f,
                       struct launch_plan *p)
 {
-    static const uint64_t fixed[][2] = {{RLIMIT_CORE, 0},
-                                        {RLIMIT_NOFILE, NOFILE_MAX},
-                                        {RLIMIT_MEMLOCK, MEMLOCK_MAX},
-                                        {RLIMIT_MSGQUEUE, MSGQUEUE_MAX},
-                                        {RLIMIT_SIGPENDING, SIGNALS_MAX}};
     struct step *s;
 
     add(p, STAGE_DROP, OP_KEYRING);
     add(p, STAGE_DROP, OP_SESSION);
     add(p, STAGE_DROP, OP_SIGNALS);
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
-        rlimit(p, STAGE_DROP, fixed[i][0], fixed[i][1]);
+    for (size_t i = 0; i < sizeof(rlimits) / sizeof(*rlimits); i++)
+        rlimit(p, STAGE_DROP, rlimits[i].resource, rlimits[i].max);
     for (size_t i = 0; i < spec->n_rlimits; i++) {
         rlimit(p, STAGE_DROP, (uint64_t)spec->rlimits[i].resource, spec->rlimits[i].hard);
         s = add(p, STAGE_DROP, OP_SOFT);

@@ -157,6 +157,9 @@ struct launch_plan {
 /* Fills plan; fails only if it does not fit. */
 int plan_make(const struct box_spec *spec, const struct host_facts *facts, struct launch_plan *plan,
               struct error *err);
+
+/* What no box has more of, UINT64_MAX if boxes have what their makers have. */
+uint64_t plan_rlimit(unsigned resource);
 /* Only the stage WORK: what a slot still has to do when a request comes. */
 int plan_request(const struct box_spec *spec, const struct host_facts *facts,
                  uint64_t slot_tmp_bytes, struct launch_plan *plan, struct error *err);

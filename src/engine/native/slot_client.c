@@ -22,6 +22,7 @@
 #include "base/state.h"
 #include "engine/native/ids.h"
 #include "engine/native/native.h"
+#include "engine/native/plan.h"
 #include "engine/native/slot.h"
 
 #define LIMIT_GROUPS 256 /* of a user; with more, boxes are built in place */
@@ -56,14 +57,13 @@ static bool has_no_more_than_us(pid_t spawner)
     cpu_set_t our_cpus, their_cpus;
 
     for (int i = 0; i < RLIM_NLIMITS; i++) {
-        /* The soft values of these are the plan's in every box. */
-        bool is_planned = i == RLIMIT_CORE || i == RLIMIT_NOFILE || i == RLIMIT_MEMLOCK ||
-                          i == RLIMIT_MSGQUEUE || i == RLIMIT_SIGPENDING;
+        uint64_t most = plan_rlimit((unsigned)i); /* both values, in every box */
+        bool is_planned = most != UINT64_MAX;
         struct rlimit ours, theirs;
 
         if (prlimit(0, i, NULL, &ours) < 0)
             return false;
-        if (ours.rlim_max == RLIM_INFINITY && (is_planned || ours.rlim_cur == RLIM_INFINITY))
+        if (ours.rlim_max >= most && (is_planned || ours.rlim_cur == RLIM_INFINITY))
             continue; /* nobody has more: one question less, on the way of every command */
         if (prlimit(spawner, i, NULL, &theirs) < 0 || ours.rlim_max < theirs.rlim_max ||
             (!is_planned && ours.rlim_cur < theirs.rlim_cur))
