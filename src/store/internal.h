@@ -55,6 +55,7 @@ enum query {
     Q_RESULTS_OLDEST,
     Q_RESULTS_CUT,
     Q_SESSION_USE,
+    Q_SESSION_MORE,
     Q_SESSION_PUT,
     Q_SESSION_REMOVE,
     Q_SESSIONS,
@@ -83,6 +84,11 @@ struct store {
     struct totals change; /* by the open transaction; goes into the file with it */
     unsigned waiting;     /* statements of the open transaction */
     size_t waiting_bytes;
+    struct latest {
+        char key[LIMIT_STORE_TEXT + 1], agent[LIMIT_STORE_TEXT + 1], token[LIMIT_STORE_TEXT + 1];
+        int64_t used_ms;
+        int64_t calls; /* that are not in the open transaction yet */
+    } latest;          /* the session of the last call; key "": none in this transaction */
 };
 
 /* ---- store.c ---- */
@@ -161,6 +167,8 @@ bool wal_is_torn(int data);
 /* Takes away what is over the limits. *ret_gone is how much. */
 int calls_prune(struct store *s, const struct totals *have, struct totals *ret_gone,
                 struct error *err);
+/* Calls that were only counted so far go into the open transaction. */
+int sessions_settle(struct store *s, struct error *err);
 int sessions_prune(struct store *s, const struct totals *have, struct totals *ret_gone,
                    struct error *err);
 /* For rebuild.c: a call of nobody's that the file may have already. 1: it had not. */

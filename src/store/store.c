@@ -96,6 +96,8 @@ static const char *const queries[N_QUERIES] = {
     [Q_RESULTS_CUT] = "DELETE FROM results WHERE n <= ?1",
     [Q_SESSION_USE] = "UPDATE sessions SET agent = ?2, token = ?3, used = max(used, ?4),"
                       " calls = calls + 1 WHERE key = ?1",
+    [Q_SESSION_MORE] = "UPDATE sessions SET used = max(used, ?2), calls = calls + ?3"
+                       " WHERE key = ?1",
     [Q_SESSION_PUT] = "INSERT INTO sessions VALUES(?1, ?2, ?3, ?4, ?4, 1)",
     [Q_SESSION_REMOVE] = "DELETE FROM sessions WHERE key = ?1",
     [Q_SESSIONS] = "SELECT key, agent, created, used, calls FROM sessions"
@@ -192,6 +194,8 @@ static void forget(struct store *s)
     s->change = (struct totals){0};
     s->waiting = 0;
     s->waiting_bytes = 0;
+    s->latest.key[0] = 0;
+    s->latest.calls = 0;
 }
 
 int store_write(struct store *s, struct error *err)
@@ -239,8 +243,10 @@ static int add_totals(struct store *s, const struct totals *change, struct total
 static int settle(struct store *s, struct error *err)
 {
     struct totals have, gone = {0};
-    int r;
+    int r = sessions_settle(s, err);
 
+    if (r < 0)
+        return r;
     if (!s->change.calls && !s->change.bytes && !s->change.sessions)
         return 0;
     r = add_totals(s, &s->change, &have, err);

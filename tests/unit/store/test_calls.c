@@ -492,6 +492,54 @@ static void test_sessions(void **state)
     assert_int_equal(state_of(s, 1), CALL_RUNNING); /* calls are the record's, not the session's */
 }
 
+static long long calls_of(struct store *s, const char *key, long long *ret_used)
+{
+    json_t *list = NULL;
+    long long n = -1;
+    struct error err;
+
+    CHECK_OK(store_sessions(s, NULL, 0, &list, &err), err);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (strcmp(field(list, i, "session"), key) == 0) {
+            n = json_integer_value(json_object_get(json_array_get(list, i), "calls"));
+            *ret_used = json_integer_value(json_object_get(json_array_get(list, i), "used"));
+        }
+    json_decref(list);
+    return n;
+}
+
+/* Calls of one session in a row are only counted until something else needs the number. */
+static void test_calls_in_a_row(void **state)
+{
+    struct store *s = open_store(*state, NULL);
+    long long used = 0;
+    struct error err;
+
+    for (int i = 0; i < 10; i++)
+        CHECK_OK(store_session(s, "a", "main", "t", 100 + i, &err), err);
+    assert_int_equal(calls_of(s, "a", &used), 10);
+    assert_int_equal(used, 109);
+    for (int i = 0; i < 10; i++)
+        CHECK_OK(store_session(s, i % 4 ? "a" : "b", "main", "t", 50, &err), err);
+    for (int i = 0; i < 5; i++)
+        CHECK_OK(store_session(s, "a", "main", "t", 120, &err), err);
+    CHECK_OK(store_session(s, "gone", "main", "t", 120, &err), err);
+    CHECK_OK(store_session(s, "gone", "main", "t", 120, &err), err);
+    CHECK_OK(store_session_remove(s, "gone", &err), err);
+    CHECK_OK(store_session(s, "gone", "main", "t", 120, &err), err);
+    CHECK_OK(store_flush(s, &err), err);
+    CHECK_OK(store_session(s, "b", "main", "t", 130, &err), err);
+    CHECK_OK(store_session(s, "b", "main", "t", 131, &err), err);
+    store_free(s);
+    s = open_store(*state, NULL);
+    assert_int_equal(calls_of(s, "a", &used), 22);
+    assert_int_equal(used, 120);
+    assert_int_equal(calls_of(s, "b", &used), 5);
+    assert_int_equal(used, 131);
+    assert_int_equal(calls_of(s, "gone", &used), 1);
+    store_free(s);
+}
+
 static void test_many_sessions(void **state)
 {
     autoptr(store) s = open_store(*state, NULL);
@@ -531,6 +579,7 @@ int main(void)
         CLAIM_IN_TEMP("the longest unused sessions are forgotten", test_many_sessions),
         CLAIM_IN_TEMP("calls are listed by filters, newest first", test_filters),
         CLAIM_IN_TEMP("sessions are made, used, listed and removed", test_sessions),
+        CLAIM_IN_TEMP("calls of one session in a row are all counted", test_calls_in_a_row),
     };
 
     return RUN_CLAIMS("store/calls", claims);
