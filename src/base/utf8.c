@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/utf8.h"
 
+#include <string.h>
+
 size_t utf8_take(const char *text, size_t len, uint32_t *ret)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -34,6 +36,35 @@ size_t utf8_take(const char *text, size_t len, uint32_t *ret)
     }
     *ret = c;
     return n;
+}
+
+size_t utf8_ascii(const char *s, size_t len)
+{
+    size_t i = 0;
+    uint64_t word;
+
+    for (; len - i >= sizeof(word); i += sizeof(word)) {
+        memcpy(&word, s + i, sizeof(word));
+        if (word & 0x8080808080808080u)
+            break;
+    }
+    while (i < len && (unsigned char)s[i] < 0x80)
+        i++;
+    return i;
+}
+
+bool utf8_is_valid(const char *s, size_t len)
+{
+    uint32_t c;
+
+    for (size_t i = 0, n; i < len; i += n) {
+        n = utf8_ascii(s + i, len - i);
+        if (n == 0)
+            n = utf8_take(s + i, len - i, &c);
+        if (n == 0)
+            return false;
+    }
+    return true;
 }
 
 bool utf8_is_control(uint32_t c)

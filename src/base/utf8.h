@@ -7,6 +7,9 @@
 
 /* The well-formed character (RFC 3629) at `s`: how many bytes it has; 0 if there is none. */
 size_t utf8_take(const char *s, size_t len, uint32_t *ret);
+/* How many bytes of ASCII stand at its beginning. */
+size_t utf8_ascii(const char *s, size_t len);
+bool utf8_is_valid(const char *s, size_t len);
 /* How many bytes it took; a surrogate is the caller's mistake. */
 size_t utf8_put(uint32_t c, char out[4]);
 /* The value of a hexadecimal digit, or -1. */

@@ -33,7 +33,9 @@ static bool is_text(const char *s, size_t n, bool open)
     if (memchr(s, 0, n))
         return false;
     for (size_t i = 0, k; i < n; i += k) {
-        k = (unsigned char)s[i] < 0x80 ? 1 : utf8_take(s + i, n - i, &c);
+        k = utf8_ascii(s + i, n - i);
+        if (k == 0)
+            k = utf8_take(s + i, n - i, &c);
         if (k == 0)
             return open && n - i < 4 && (unsigned char)s[i] >= 0xc2;
     }

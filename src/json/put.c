@@ -15,24 +15,45 @@ static char escape_of(unsigned char c)
     return c == '"' || c == '\\' ? (char)c : escapes[c];
 }
 
+#define EACH(byte) (0x0101010101010101u * (byte))
+/* Of the bytes in w that are below n: their highest bits. Above the first of them others may be
+ * named, too. */
+#define BELOW(w, n) (((w)-EACH(n)) & ~(w)&EACH(0x80))
+
+/* How many bytes are written as they stand. */
+static size_t plain(const char *s, size_t len)
+{
+    size_t i = 0;
+    uint64_t w;
+
+    for (; len - i >= sizeof(w); i += sizeof(w)) {
+        memcpy(&w, s + i, sizeof(w));
+        if (BELOW(w, 0x20u) | BELOW(w ^ EACH((unsigned)'"'), 1u) |
+            BELOW(w ^ EACH((unsigned)'\\'), 1u))
+            break;
+    }
+    while (i < len && !escape_of((unsigned char)s[i]))
+        i++;
+    return i;
+}
+
 static void put_string(struct buf *out, const char *s, size_t len)
 {
     static const char hex[] = "0123456789ABCDEF";
-    size_t from = 0;
 
     buf_append(out, "\"", 1);
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)s[i];
-        char e = escape_of(c);
-        char text[6] = {'\\', e, '0', '0', hex[c >> 4], hex[c & 15]};
+    for (size_t i = 0;; i++) {
+        size_t n = plain(s + i, len - i);
 
-        if (!e)
-            continue;
-        buf_append(out, s + from, i - from);
+        buf_append(out, s + i, n);
+        i += n;
+        if (i == len)
+            break;
+        unsigned char c = (unsigned char)s[i];
+        char e = escape_of(c), text[6] = {'\\', e, '0', '0', hex[c >> 4], hex[c & 15]};
+
         buf_append(out, text, e == 'u' ? 6 : 2);
-        from = i + 1;
     }
-    buf_append(out, s + from, len - from);
     buf_append(out, "\"", 1);
 }
 

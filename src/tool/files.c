@@ -19,11 +19,10 @@
 json_t *tool_text(const char *s, size_t len)
 {
     autobuf text = {.max = 3 * len + 1};
-    json_t *v = json_stringn(s, len);
     uint32_t c;
 
-    if (v)
-        return v;
+    if (utf8_is_valid(s, len))
+        return json_stringn_nocheck(s, len);
     for (size_t i = 0, n; i < len; i += n ? n : 1) {
         n = utf8_take(s + i, len - i, &c);
         buf_append(&text, n ? s + i : "\xef\xbf\xbd", n ? n : 3);

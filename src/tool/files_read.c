@@ -90,7 +90,7 @@ int verb_read(const struct files_root *root, json_t *a, struct reply *ret, struc
     if (ask.raw) {
         reply_base64(ret, "data", content.data ? content.data : "", content.len);
     } else if (got.kind == FILES_TEXT) {
-        reply_put(ret, "content", json_stringn(content.data ? content.data : "", content.len));
+        reply_put(ret, "content", tool_text(content.data ? content.data : "", content.len));
         reply_number(ret, "lines", got.lines);
     }
     return 0;

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "tests/test.h"
 
 /* jansson is the judge. */
@@ -49,6 +50,16 @@ static void test_strings(void **state)
         check(v);
         json_decref(v);
     }
+    for (int c = 0; c < 128; c++) /* at every place of the words that are looked at at once */
+        for (size_t at = 0; at < 20; at++) {
+            memset(text, 'a', 22);
+            memcpy(text + (at + 7) % 20, "\xc3\xa9", 2);
+            text[at] = (char)c;
+            v = json_stringn(text, 22);
+            if (v)
+                check(v);
+            json_decref(v);
+        }
     for (size_t n = 0; n < sizeof(text); n++) {
         memset(text, 'q', n);
         if (n > 4)
@@ -114,11 +125,39 @@ static void test_full(void **state)
     json_decref(v);
 }
 
+/* Bytes from few values, so that whole characters come about. */
+static void test_validity(void **state)
+{
+    static const unsigned char from[] = {'a',  'b',  0,    0x7f, 0x80, 0x8f, 0x90,
+                                         0x9f, 0xa0, 0xbf, 0xc1, 0xc2, 0xdf, 0xe0,
+                                         0xed, 0xef, 0xf0, 0xf4, 0xf5, 0xff};
+    unsigned seed = 1, valid = 0;
+
+    (void)state;
+    for (int round = 0; round < 200000; round++) {
+        char s[24];
+        size_t n = 1 + (size_t)round % sizeof(s), odd = (seed >> 8) % n;
+        json_t *v;
+
+        memset(s, 'x', sizeof(s));
+        for (size_t i = odd; i < n && i < odd + 4; i++) {
+            seed = seed * 1103515245u + 12345u;
+            s[i] = (char)from[(seed >> 16) % sizeof(from)];
+        }
+        v = json_stringn(s, n);
+        CHECK((v != NULL) == utf8_is_valid(s, n), "round %d: jansson says %d", round, v != NULL);
+        valid += v != NULL;
+        json_decref(v);
+    }
+    CHECK(valid > 1000 && valid < 199000, "%u of them are valid", valid);
+}
+
 int main(void)
 {
     static const struct CMUnitTest claims[] = {
         CLAIM("numbers, words and nesting as jansson writes them", test_values),
         CLAIM("every character is escaped as jansson does", test_strings),
+        CLAIM("jansson takes the same bytes for UTF-8", test_validity),
         CLAIM("whatever comes, the text is jansson's", test_random),
         CLAIM("a buffer that is too small fails", test_full),
     };
