@@ -278,9 +278,9 @@ static int one_round(struct loop *l)
             io->on_ready(io, e->events);
     }
     l->at = l->n = 0;
-    run_timers(l);
+    run_tasks(l); /* somebody waits for these; timers are mostly chores */
     if (!l->quit)
-        run_tasks(l);
+        run_timers(l);
     return 0;
 }
 
