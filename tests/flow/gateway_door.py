@@ -207,14 +207,79 @@ for i in range(32):
 many = 0
 for i in range(110):
     many += call("exec", dict(command="true"))[0] == 200
-fast, begun = [], time.monotonic()
-while time.monotonic() - begun < 3 and 429 not in fast[-1:]:
-    fast.append(ask("GET", "/v1/me")[0])
-print(json.dumps([sorted(set(h.decode()[9:12] for h in held)), many, fast[-1]]))
+print(json.dumps([sorted(set(h.decode()[9:12] for h in held)), many]))
 """ % DOOR)
     same(out[0], ["413"])
     need(out[1] > 90, out)
     same(w.call("process", {"action": "log", "process": other}, session="agent:main:other")["result"]["content"], "kept\n")
+
+
+# A second client: questions on one connection, and many that wait at once, over WebSockets.
+MANY = f"""
+import os, struct, threading, time
+def connect():
+    s = socket.socket(socket.AF_UNIX); s.settimeout(30); s.connect("{DOOR}")
+    return s
+def fast(n):
+    s, f, seen = connect(), None, {{}}
+    f = s.makefile("rb")
+    for i in range(n):
+        s.sendall(b"GET /v1/me HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
+        status, size = int(f.readline().split()[1]), 0
+        for line in iter(f.readline, b"\\r\\n"):
+            if line.lower().startswith(b"content-length:"):
+                size = int(line.split()[1])
+        f.read(size)
+        seen[status] = seen.get(status, 0) + 1
+    return seen
+class Ws:
+    def __init__(self):
+        self.s = connect()
+        self.s.sendall(b"GET /v1/ws HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\n"
+                       b"Sec-WebSocket-Version: 13\\r\\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\\r\\n\\r\\n")
+        self.f = self.s.makefile("rb")
+        if b" 101 " not in self.f.readline():
+            sys.exit("no WebSocket")
+        while self.f.readline() != b"\\r\\n":
+            pass
+    def send(self, value):
+        data = json.dumps(value).encode()
+        size = bytes([0x80 | len(data)]) if len(data) < 126 else bytes([0x80 | 126]) + struct.pack(">H", len(data))
+        self.s.sendall(b"\\x81" + size + b"\\0\\0\\0\\0" + data)
+    def take(self):
+        first, n = self.f.read(2)
+        n = struct.unpack(">H", self.f.read(2))[0] if n == 126 else struct.unpack(">Q", self.f.read(8))[0] if n == 127 else n
+        return json.loads(self.f.read(n)) if first == 0x81 else self.f.read(n) and None
+"""
+
+
+@test("DOOR a box asks so often in a second and waits for so many answers, and no more; others are not held up")
+def _(w):
+    w.start().token()
+    seen = inside(w, MANY + "print(json.dumps(fast(1500)))")
+    need(seen.get("200", 0) >= 200 and seen.get("429", 0) > 0, f"1,500 questions as fast as it goes: {seen}")
+    time.sleep(1.1)
+    refused, waiting, other = inside(w, MANY + """
+first = Ws()
+first.send({"id": 0, "op": "call", "params": {"tool": "exec", "arguments": {"command": "sleep 30"}, "stream": True}})
+call_id = first.take()["event"]["call"]
+sockets = [Ws(), Ws()]
+for w in sockets:
+    for i in range(40):
+        w.send({"id": i, "op": "events", "params": {"call": call_id}})
+refused, waiting = [], set()
+for n, w in enumerate(sockets):
+    while len([1 for r in refused if r[0] == n]) + len([1 for x in waiting if x[0] == n]) < 40:
+        m = w.take()
+        if m and "status" in m:
+            refused.append([n, m["status"], m["body"]["error"]["code"]])
+        elif m:
+            waiting.add((n, m["id"]))
+print(json.dumps([refused, len(waiting), 0]))
+""")
+    same({tuple(r[1:]) for r in refused}, {(429, "too_many")})
+    need(waiting == 63 and len(refused) == 17, (waiting, len(refused)))
+    same(w.call("exec", {"command": "echo on"}, session="agent:main:other")["result"]["stdout"], "on\n")
 
 
 @test("DOOR other settings of who shares a box shut the doors of those who shared one")
