@@ -98,6 +98,8 @@ static void end_box(struct keeper *k, int exit_code, const char *problem)
     *k->h = (struct hold)HOLD_EMPTY;
     if (hold_open(k->r, true, k->h, &none) < 0)
         return;
+    if (k->h->last.live.init_pid != k->box->init_pid)
+        return; /* while we waited for the lock it was started anew: that is not ours */
     if (problem) {
         (void)snprintf(k->h->last.problem, sizeof(k->h->last.problem), "%s", problem);
         k->h->last.oom_killed = true;
@@ -112,8 +114,12 @@ static bool on_event(struct keeper *k)
     struct box_event e;
     struct error none;
 
-    if (k->box->ops->next_event(k->box, &e, &none) < 0 || e.kind == BOX_GONE)
+    if (k->box->ops->next_event(k->box, &e, &none) < 0 || e.kind == BOX_GONE) {
+        /* Its reaper was killed, and the command with it: a box without either would stay. */
+        if (k->has_main)
+            end_box(k, 128 + SIGKILL, NULL);
         return true;
+    }
     if (e.kind != BOX_EXITED)
         return false;
     while (k->out[0] >= 0 || k->out[1] >= 0) { /* what it wrote is in the pipes */

@@ -515,47 +515,6 @@ static void wait_for_end(const struct hold *h, uint64_t usec)
         (void)usleep(20000);
 }
 
-int sandbox_signal(const struct box_record *r, int signo, struct error *err)
-{
-    autohold h = HOLD_EMPTY;
-    struct box *b;
-    int e;
-
-    if (signo == SIGKILL)
-        return sandbox_stop(r, SIGKILL, 0, err);
-    e = hold_open(r, false, &h, err);
-    if (e >= 0)
-        e = hold_attach(&h, &b, err);
-    if (e < 0)
-        return e;
-    watch_signal(b->init_pid, signo);
-    engine_native.destroy(b);
-    return 0;
-}
-
-int sandbox_stop(const struct box_record *r, int signo, uint64_t grace_usec, struct error *err)
-{
-    autohold h = HOLD_EMPTY;
-    struct box *b;
-    int e = hold_open(r, false, &h, err);
-
-    if (e < 0)
-        return e;
-    if (hold_attach(&h, &b, err) < 0)
-        return 0;
-    if (signo != SIGKILL && grace_usec && !life_only_waits(r)) {
-        watch_signal(b->init_pid, signo);
-        wait_for_end(&h, grace_usec);
-    }
-    engine_native.destroy(b);
-    hold_close(&h);
-    h = (struct hold)HOLD_EMPTY;
-    e = hold_open(r, true, &h, err);
-    if (e == -ERR_NOT_FOUND) /* --rm: it is gone with its end */
-        return 0;
-    return e < 0 ? e : life_end(&h, 128 + SIGKILL, err);
-}
-
 /* How many processes the box's groups allow; what has no such file has no such limit. */
 static void allow_pids(const struct hold *h, const char *text)
 {
@@ -575,6 +534,76 @@ static void restore_pids(const struct hold *h, const struct box_record *r)
     if (r->limits.pids)
         (void)snprintf(text, sizeof(text), "%u", r->limits.pids + LIMIT_REAPERS_FREE);
     allow_pids(h, text);
+}
+
+/* After a pause; whoever paused it may have been killed on the way. */
+static void go_on(const struct hold *h, const struct box_record *r, pid_t init_pid)
+{
+    restore_pids(h, r);
+    watch_signal(init_pid, SIGCONT);
+    (void)kill(init_pid, SIGCONT);
+}
+
+/* Does `sleep` die of it? A box that only waits has none, and ends as if it had. */
+static bool ends_sleep(int signo)
+{
+    static const int survived[] = {SIGCHLD, SIGCONT, SIGURG,  SIGWINCH,
+                                   SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
+
+    for (size_t i = 0; i < sizeof(survived) / sizeof(*survived); i++)
+        if (signo == survived[i])
+            return false;
+    return true;
+}
+
+/* Takes away what still runs of it. */
+static int end_now(const struct box_record *r, int exit_code, struct error *err)
+{
+    autohold h = HOLD_EMPTY;
+    int e = hold_open(r, true, &h, err);
+
+    if (e == -ERR_NOT_FOUND) /* --rm: it is gone with its end */
+        return 0;
+    return e < 0 ? e : life_end(&h, exit_code, err);
+}
+
+int sandbox_signal(const struct box_record *r, int signo, struct error *err)
+{
+    autohold h = HOLD_EMPTY;
+    struct box *b;
+    int e;
+
+    if (signo == SIGKILL || (life_only_waits(r) && ends_sleep(signo)))
+        return end_now(r, 128 + signo, err);
+    e = hold_open(r, false, &h, err);
+    if (e >= 0)
+        e = hold_attach(&h, &b, err);
+    if (e < 0)
+        return e;
+    if (!life_only_waits(r)) /* its reapers and other commands are not asked to end */
+        watch_signal_main(b->init_pid, signo);
+    engine_native.destroy(b);
+    return 0;
+}
+
+int sandbox_stop(const struct box_record *r, int signo, uint64_t grace_usec, struct error *err)
+{
+    autohold h = HOLD_EMPTY;
+    struct box *b;
+    int e = hold_open(r, false, &h, err);
+
+    if (e < 0)
+        return e;
+    if (hold_attach(&h, &b, err) < 0)
+        return 0;
+    if (signo != SIGKILL && grace_usec && !life_only_waits(r)) {
+        watch_signal_main(b->init_pid, signo);
+        if (life_is_paused(b->init_pid))
+            go_on(&h, r, b->init_pid); /* what is stopped cannot end */
+        wait_for_end(&h, grace_usec);
+    }
+    engine_native.destroy(b);
+    return end_now(r, 128 + (grace_usec && life_only_waits(r) ? signo : SIGKILL), err);
 }
 
 /*
@@ -615,9 +644,7 @@ int sandbox_pause(const struct box_record *r, bool pause, struct error *err)
                           "remove it",
                           r->name);
     } else {
-        restore_pids(&h, r); /* whoever paused it may have been killed on the way */
-        watch_signal(b->init_pid, SIGCONT);
-        (void)kill(b->init_pid, SIGCONT);
+        go_on(&h, r, b->init_pid);
     }
     engine_native.destroy(b);
     return e;

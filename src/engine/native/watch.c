@@ -258,6 +258,16 @@ void watch_signal_commands(pid_t init, int signo)
         (void)kill(t.pids[i], signo);
 }
 
+void watch_signal_main(pid_t init, int signo)
+{
+    static struct tree t;
+    struct box_usage u;
+
+    collect(init, &t, &u);
+    if (t.n_first && t.n_first < t.n)
+        (void)kill(t.pids[t.n_first], signo);
+}
+
 void watch_each(pid_t init, void (*fn)(void *arg, pid_t pid), void *arg)
 {
     static struct tree t;

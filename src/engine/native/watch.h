@@ -22,6 +22,8 @@ void watch_cpu(pid_t init, struct box_usage *ret);
 void watch_signal(pid_t init, int signo);
 /* The same, init's own children spared too: in a live box those are its reapers. */
 void watch_signal_commands(pid_t init, int signo);
+/* To the one command that a live box was started for: the first of its oldest reaper. */
+void watch_signal_main(pid_t init, int signo);
 /* Calls fn for init and every process below it. */
 void watch_each(pid_t init, void (*fn)(void *arg, pid_t pid), void *arg);
 /* Its state letter in /proc (T: stopped), 0 if it is gone. */
