@@ -39,6 +39,7 @@ struct keeper {
     struct hold *h;
     struct box *box;
     int out[2]; /* stdout and stderr of the main command, read ends */
+    int in;     /* what holds the stdin of the main command open, or -1 */
     int log;
     bool has_main, watches;
     struct receipt receipt; /* of the main command */
@@ -205,11 +206,19 @@ static void leave_terminal(void)
 static int start_main(struct keeper *k, struct error *err)
 {
     autofree char **env = exec_environment(k->r, NULL, k->r->home ? k->r->home : "/", k->r->tty);
-    int p[2], null = open("/dev/null", O_RDONLY | O_CLOEXEC), r = 0, inner[2] = {-1, -1};
+    int p[2], stdin_fd = -1, r = 0, inner[2] = {-1, -1};
     struct box_event e = {.pty_fd = -1};
 
-    k->log = openat(k->h->folder, "log",
-                    O_WRONLY | O_CREAT | O_APPEND | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    k->log =
+        openat(k->h->folder, "log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (k->r->open_stdin || k->r->tty) { /* -di, -dt: a shell waits, though nobody writes */
+        r = pipe2(p, O_CLOEXEC) < 0 ? error_sys(err, -errno, "make the stdin of the main command")
+                                    : 0;
+        stdin_fd = r < 0 ? -1 : p[0];
+        k->in = r < 0 ? -1 : p[1];
+    } else {
+        stdin_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
     for (int i = 0; r >= 0 && i < 2; i++) {
         if (pipe2(p, O_CLOEXEC) < 0) {
             r = error_sys(err, -errno, "make the pipes of the main command");
@@ -227,7 +236,7 @@ static int start_main(struct keeper *k, struct error *err)
                               &(struct box_exec){.argv = k->r->command,
                                                  .env = env,
                                                  .cwd = k->r->workdir ? k->r->workdir : "/",
-                                                 .stdio = {null, inner[0], inner[1]},
+                                                 .stdio = {stdin_fd, inner[0], inner[1]},
                                                  .detach = true,
                                                  .uid = k->r->uid,
                                                  .gid = k->r->gid},
@@ -238,7 +247,7 @@ static int start_main(struct keeper *k, struct error *err)
         r = error_sys(err, -e.sys, "%s '%s'", e.at,
                       strcmp(e.at, "execute") == 0 ? k->r->command[0] : k->r->workdir);
     }
-    close_fd(&null);
+    close_fd(&stdin_fd);
     close_fd(&inner[0]);
     close_fd(&inner[1]);
     return r;
@@ -246,7 +255,7 @@ static int start_main(struct keeper *k, struct error *err)
 
 int keeper_start(const struct box_record *r, struct hold *h, bool with_main, struct error *err)
 {
-    struct keeper k = {.r = r, .h = h, .out = {-1, -1}, .log = -1, .has_main = with_main};
+    struct keeper k = {.r = r, .h = h, .out = {-1, -1}, .in = -1, .log = -1, .has_main = with_main};
     int e = hold_attach(h, &k.box, err);
     pid_t pid;
 
@@ -266,6 +275,7 @@ int keeper_start(const struct box_record *r, struct hold *h, bool with_main, str
         e = error_sys(err, -errno, "start the keeper of the box");
     close_fd(&k.out[0]);
     close_fd(&k.out[1]);
+    close_fd(&k.in);
     close_fd(&k.log);
     engine_native.destroy(k.box);
     return e;
