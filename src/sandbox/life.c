@@ -31,6 +31,7 @@
 #define PAUSE_ROUNDS 4000
 #define CLEAN_ROUNDS 8
 #define READY_TRIES  3000
+#define END_TRIES    1000 /* a second */
 
 static int64_t now_usec(void)
 {
@@ -474,6 +475,17 @@ int sandbox_start(const struct box_record *r, struct error *err)
 
 /* ---- looking, ending ---- */
 
+/* Whoever ends a box writes down how when it is gone, and holds the lock until then. */
+static void await_end(struct hold *h)
+{
+    autoclose int lock = openat(h->folder, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    struct error none;
+
+    for (int i = 0; lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0 && i < END_TRIES; i++)
+        (void)usleep(1000);
+    (void)boxes_load_last(h->folder, &h->last, &none);
+}
+
 int sandbox_state(const struct box_record *r, struct box_state *ret, struct error *err)
 {
     autohold h = HOLD_EMPTY;
@@ -500,6 +512,8 @@ int sandbox_state(const struct box_record *r, struct box_state *ret, struct erro
         engine_native.destroy(b);
         return 0;
     }
+    if (!h.last.finished_usec)
+        await_end(&h);
     ret->finished_usec = h.last.finished_usec ? h.last.finished_usec : h.last.started_usec;
     ret->exit_code =
         h.last.finished_usec ? h.last.exit_code : 128 + SIGKILL; /* nobody saw its end */
