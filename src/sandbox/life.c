@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/fsuid.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -20,6 +21,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "config/config.h"
 #include "engine/native/watch.h"
 #include "image/image.h"
@@ -286,8 +288,65 @@ static void hosts_of(const struct box_record *r, struct buf *out)
         const char *entry = r->extra_hosts[i], *colon = strchr(entry, ':');
 
         if (colon && strspn(colon + 1, "0123456789abcdefABCDEF.:[]") == strlen(colon + 1))
-            buf_printf(out, "%s %.*s\n", colon + 1, (int)(colon - entry), entry);
+            buf_printf(out, "%s\t%.*s\n", colon + 1, (int)(colon - entry), entry);
     }
+}
+
+static void hostname_of(const struct box_record *r, char text[65])
+{
+    (void)snprintf(text, 65, "%.*s", r->hostname ? 64 : 12, r->hostname ? r->hostname : r->id);
+}
+
+/* Can a file of ours be mounted on /etc/hosts of the image? Only on a file, and no link leads to
+ * it. */
+static bool has_place_for_hosts(const struct box_record *r, const struct image *image,
+                                const struct places *p)
+{
+    autoclose int there = path_open(image->root_fd, "etc/hosts", O_PATH | O_CLOEXEC | O_NOFOLLOW, 0,
+                                    PATH_BENEATH_NOLINKS),
+                  etc = -1;
+    struct stat st;
+
+    for (size_t i = 0; i < p->n; i++)
+        if (path_is_within("/etc/hosts", p->list[i].target))
+            return false;
+    if (p->n == LIMIT_PLACES)
+        return false;
+    if (there >= 0)
+        return fstat(there, &st) == 0 && S_ISREG(st.st_mode);
+    etc =
+        path_open(image->root_fd, "etc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0, PATH_BENEATH_NOLINKS);
+    return there == -ENOENT && etc >= 0 && !r->read_only_root;
+}
+
+/*
+ * /etc/hosts of a box with an image: localhost, its own name and --add-host. Made in the box's
+ * folder and bound over the image's own, as docker does; `path` keeps the name of the place.
+ */
+static void add_hosts(const struct box_record *r, const struct image *image, int folder,
+                      struct places *p, char path[LIMIT_PATH])
+{
+    autoclose int fd = -1;
+    char hostname[65];
+    autobuf text;
+    int r_fd;
+
+    buf_init(&text, LIMIT_SMALL_FILE);
+    if (!image || !has_place_for_hosts(r, image, p))
+        return;
+    hostname_of(r, hostname);
+    buf_printf(&text, "127.0.0.1\tlocalhost %s\n::1\tlocalhost\n", hostname);
+    hosts_of(r, &text);
+    fd = openat(folder, "hosts", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0 || text.failed || fchmod(fd, 0644) < 0 || fd_write_full(fd, text.data, text.len) < 0)
+        return;
+    r_fd = openat(folder, "hosts", O_PATH | O_CLOEXEC | O_NOFOLLOW);
+    if (r_fd < 0 || path_of_fd(r_fd, path, LIMIT_PATH) < 0) {
+        close_fd(&r_fd);
+        return;
+    }
+    p->list[p->n++] =
+        (struct box_place){.target = "/etc/hosts", .source = path, .fd = r_fd, .read_only = true};
 }
 
 static int open_listener(int folder, struct error *err)
@@ -355,8 +414,7 @@ static int launch(const struct box_record *r, const struct image *image,
     if (e < 0)
         return e;
     hosts_of(r, &hosts);
-    (void)snprintf(hostname, sizeof(hostname), "%.*s", r->hostname ? 64 : 12,
-                   r->hostname ? r->hostname : r->id);
+    hostname_of(r, hostname);
     e = engine_native.start(&(struct box_spec){.root = image ? ROOT_DIR : ROOT_HOST,
                                                .root_fd = image ? image->root_fd : -1,
                                                .workspace_fd = -1,
@@ -384,9 +442,53 @@ static int launch(const struct box_record *r, const struct image *image,
     return wait_until_ready(h, err);
 }
 
+/*
+ * The folder that commands start in, where the image has none: docker makes it, so people name one
+ * that is not there. Made from outside as the owner of the box's root, like a socket of ours; no
+ * link leads out of the box. What cannot be made is told when a command wants to go there.
+ */
+static void make_workdir(const struct box_record *r, pid_t init)
+{
+    autoclose int root = -1;
+    char path[LIMIT_PATH];
+    struct stat st;
+
+    if (r->read_only_root || !r->workdir || strlen(r->workdir) >= sizeof(path))
+        return;
+    (void)snprintf(path, sizeof(path), "/proc/%d/root", (int)init);
+    root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0 || fstat(root, &st) < 0)
+        return;
+    (void)snprintf(path, sizeof(path), "%s", r->workdir + strspn(r->workdir, "/"));
+    (void)setfsgid(st.st_gid);
+    (void)setfsuid(st.st_uid);
+    for (char *end = path; *end;) {
+        autoclose int there = -1, in = -1;
+        char *name, rest;
+
+        end += strspn(end, "/");
+        name = end;
+        end += strcspn(end, "/");
+        rest = *end;
+        *end = 0;
+        there = path_open(root, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, PATH_IN_ROOT);
+        if (there == -ENOENT && name > path) {
+            name[-1] = 0;
+            in = path_open(root, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, PATH_IN_ROOT);
+            name[-1] = '/';
+        }
+        if (there == -ENOENT && mkdirat(name > path ? in : root, name, 0755) < 0)
+            break;
+        *end = rest;
+    }
+    (void)setfsuid(geteuid());
+    (void)setfsgid(getegid());
+}
+
 int life_begin(const struct box_record *r, struct hold *h, struct error *err)
 {
     autoptr(image) image = NULL;
+    char hosts_path[LIMIT_PATH];
     struct places places;
     struct error none;
     int e;
@@ -407,9 +509,12 @@ int life_begin(const struct box_record *r, struct hold *h, struct error *err)
     e = places_open(r, &places, err);
     if (e < 0)
         return e;
+    add_hosts(r, image, h->folder, &places, hosts_path);
     h->last = (struct box_last){.started_usec = now_usec()};
     e = launch(r, image, &places, h, err);
     places_close(&places);
+    if (e >= 0)
+        make_workdir(r, h->last.live.init_pid);
     if (e >= 0)
         e = network_begin(r, h, h->last.live.init_pid, err);
     if (e >= 0)

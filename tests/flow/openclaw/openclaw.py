@@ -200,7 +200,7 @@ def _(w):
     rows = w.turn([tool("exec", command="cat /data/data.txt; touch /data/x; ulimit -n; ulimit -Hn; echo $FROM_CONFIG; grep internal /etc/hosts; "
                                         "touch /usr/x; ls -d /workspace; (echo > /dev/tcp/10.0.0.5/80) 2>&1 | tail -1")], sandbox)
     shown = rows[0][2]
-    for word in ("bound", "100\n200", "yes", "10.0.0.5 internal.service", "/workspace"):
+    for word in ("bound", "100\n200", "yes", "10.0.0.5\tinternal.service", "/workspace"):
         need(word in shown, f"{word!r} not in {shown!r}")
     same(os.listdir(extra), ["data.txt"])
 
