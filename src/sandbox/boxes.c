@@ -363,9 +363,12 @@ static int match_prefix(void *arg, const char *id)
 int boxes_resolve(const char *ref, char id[65], struct error *err)
 {
     autoclose int boxes = boxes_open(err), names = boxes < 0 ? -1 : open_folder("names", err);
-    struct prefix p = {.text = ref, .len = strlen(ref), .id = id};
+    struct prefix p = {.id = id};
     int r;
 
+    ref += ref[0] == '/'; /* the name as inspect shows it */
+    p.text = ref;
+    p.len = strlen(ref);
     if (boxes < 0 || names < 0)
         return -(int)err->code;
     id[0] = 0;
