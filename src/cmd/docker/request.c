@@ -36,6 +36,10 @@ static bool find_image(const struct request *q, struct image **ret, bool *ret_ho
         return false;
     }
     (void)with_tag(q->record->image, name, sizeof(name));
+    if (q->pull && strcmp(q->pull, "never") == 0) {
+        (void)say_refused("No such image: %s", name);
+        return false;
+    }
     (void)fprintf(stderr, "Unable to find image '%s' locally\n", name);
     (void)say_refused("No such image: %s", name);
     say_note("nothing is pulled by itself: 'docker pull %s' does it", q->record->image);
@@ -67,13 +71,13 @@ static int merge_env(struct env *all, const struct request *q, const struct imag
 {
     int r = 0;
 
-    for (size_t i = 0; image && image->env[i] && r >= 0; i++)
-        if (strchr(image->env[i], '=')) /* NAME alone would be looked up here */
-            r = env_set(all, image->env[i], err);
     for (size_t i = 0; i < q->files.n && r >= 0; i++)
         r = env_set(all, q->files.list[i], err);
     for (size_t i = 0; i < q->given.n && r >= 0; i++)
         r = env_set(all, q->given.list[i], err);
+    for (size_t i = 0; image && image->env[i] && r >= 0; i++)
+        if (strchr(image->env[i], '=')) /* NAME alone would be looked up here */
+            r = env_default(all, image->env[i], err);
     return r < 0 ? r : env_default(all, DEFAULT_PATH, err);
 }
 
@@ -89,6 +93,31 @@ static bool make_env(struct request *q, const struct image *image)
     }
     q->record->env = TAKE_PTR(all.list); /* the same shape: strings and a NULL */
     return true;
+}
+
+/* The image's labels are the box's, where none of the same name was given. */
+static void add_labels(struct box_record *r, const struct image *image)
+{
+    size_t given = r->n_labels;
+
+    if (!image->n_labels)
+        return;
+    r->labels = realloc(r->labels, (given + image->n_labels) * sizeof(*r->labels));
+    if (!r->labels)
+        abort();
+    for (size_t i = 0; i < image->n_labels; i++) {
+        struct box_label *to = &r->labels[r->n_labels];
+        size_t k = 0;
+
+        while (k < given && strcmp(r->labels[k].name, image->labels[i].name) != 0)
+            k++;
+        if (k < given)
+            continue;
+        *to = (struct box_label){0};
+        strings_set(&to->name, image->labels[i].name);
+        strings_set(&to->value, image->labels[i].value);
+        r->n_labels++;
+    }
 }
 
 static bool check_memory(const struct request *q)
@@ -187,8 +216,10 @@ bool request_finish(struct request *q)
                        r->image);
         strings_add(&q->notes, text);
     }
-    if (image)
+    if (image) {
         (void)snprintf(r->image_id, sizeof(r->image_id), "%s", image->id);
+        add_labels(r, image);
+    }
     if (!r->workdir)
         strings_set(&r->workdir, image && image->workdir[0] ? image->workdir : "/");
     if (!r->user && image && image->user[0])
