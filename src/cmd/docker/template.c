@@ -53,8 +53,9 @@ static int wrong(struct walk *w, const char *what, const char *word, size_t len)
                      word ? " " : "", word ? (int)len : 0, word ? word : "", "");
 }
 
-/* The text is fine; the value is not what it wants. `from` up to `to` is shown. */
-static int unfit(struct walk *w, const char *from, const char *to, const char *what)
+/* The text is fine; the value at `at` is not what it wants. `from` up to `to` is shown. */
+static int unfit_at(struct walk *w, const char *at, const char *from, const char *to,
+                    const char *what)
 {
     char reason[256];
 
@@ -62,7 +63,12 @@ static int unfit(struct walk *w, const char *from, const char *to, const char *w
     while (to > from && isspace((unsigned char)to[-1]))
         to--;
     return error_set(w->err, ERR_UNSUPPORTED, "template: :%u:%zu: executing \"\" at <%.*s>: %s",
-                     line_of(w), (size_t)(from - w->text), (int)(to - from), from, reason);
+                     line_of(w), (size_t)(at - w->text), (int)(to - from), from, reason);
+}
+
+static int unfit(struct walk *w, const char *from, const char *to, const char *what)
+{
+    return unfit_at(w, from, from, to, what);
 }
 
 static int spend(struct walk *w, size_t n)
@@ -276,7 +282,7 @@ static int field_value(struct walk *w, const char *from, const struct token *t, 
     } else {
         (void)snprintf(what, sizeof(what), "can't evaluate field %s in type interface {}", name);
     }
-    return unfit(w, from, t->at + t->len, what);
+    return unfit_at(w, t->at - 1, from, t->at + t->len, what);
 }
 
 /* The `.A.B` that follow an operand without a blank. */
@@ -363,7 +369,8 @@ static int call_function(struct walk *w, const char *from, const struct value_fu
 
     if (r >= 0)
         return 0;
-    (void)snprintf(reason, sizeof(reason), "error calling: %.200s", w->err->msg);
+    (void)snprintf(reason, sizeof(reason), "error calling %s: %.200s", value_function_name(f),
+                   w->err->msg);
     return unfit(w, from, w->at, reason);
 }
 

@@ -165,14 +165,16 @@ static void json_members(struct buf *out, const struct jtext *v)
 {
     autofree const struct jtext **sorted = value_is_map(v) ? value_sorted(v) : NULL;
     const struct jtext *m = jtext_first(v);
-    bool object = v->type == JTEXT_OBJECT;
+    bool object = v->type == JTEXT_OBJECT, first = true;
 
     buf_puts(out, object ? "{" : "[");
     for (size_t i = 0; m; i++, m = jtext_next(m)) {
         const struct jtext *this = sorted && object ? sorted[i] : m;
 
-        if (i)
-            buf_puts(out, ",");
+        if (object && !v->key && this->type == JTEXT_OBJECT && strcmp(this->key, "Label") == 0)
+            continue; /* of a row: there for {{.Label "key"}}, which docker has as a method */
+        buf_puts(out, first ? "" : ",");
+        first = false;
         if (object) {
             buf_json_string(out, this->key, strlen(this->key));
             buf_puts(out, ":");
@@ -370,6 +372,29 @@ static int fn_truncate(struct call *c)
     return 0;
 }
 
+/* Of a string: the bytes from the first number up to the second. */
+static int fn_slice(struct call *c)
+{
+    const struct value *s = &c->args[0];
+    long long len, from = 0, to;
+
+    if (s->kind != VALUE_TEXT)
+        return error_set(c->err, ERR_UNSUPPORTED, "can't slice item of type %s", kind_name(s));
+    to = len = (long long)strlen(s->text);
+    for (size_t i = 1; i < c->n; i++) {
+        if (c->args[i].kind != VALUE_INT)
+            return error_set(c->err, ERR_UNSUPPORTED, "cannot index slice/array with type %s",
+                             kind_name(&c->args[i]));
+        if (c->args[i].number < 0 || c->args[i].number > len)
+            return error_set(c->err, ERR_NOT_FOUND, "index out of range: %lld", c->args[i].number);
+        *(i == 1 ? &from : &to) = c->args[i].number;
+    }
+    if (from > to)
+        return error_set(c->err, ERR_NOT_FOUND, "invalid slice index: %lld > %lld", from, to);
+    buf_append(c->out, s->text + from, (size_t)(to - from));
+    return 0;
+}
+
 /* As Go's Sprint: a blank between two operands of which neither is a string. */
 static int fn_print(struct call *c)
 {
@@ -494,6 +519,7 @@ static const struct value_function functions[] = {
     {"lower", 1, 1, fn_lower},
     {"title", 1, 1, fn_title},
     {"truncate", 2, 2, fn_truncate},
+    {"slice", 1, 3, fn_slice},
     {"print", 0, LIMIT_TEMPLATE_ARGS, fn_print},
     {"println", 0, LIMIT_TEMPLATE_ARGS, fn_println},
     {"printf", 1, LIMIT_TEMPLATE_ARGS, fn_printf},
@@ -514,6 +540,11 @@ const struct value_function *value_function(const char *name, size_t len)
         if (strlen(functions[i].name) == len && memcmp(functions[i].name, name, len) == 0)
             return &functions[i];
     return NULL;
+}
+
+const char *value_function_name(const struct value_function *f)
+{
+    return f->name;
 }
 
 int value_call(const struct value_function *f, struct value_heap *heap, const struct value *args,

@@ -47,6 +47,7 @@ const struct jtext **value_sorted(const struct jtext *object);
 /* NULL when there is no such function. */
 struct value_function;
 const struct value_function *value_function(const char *name, size_t len);
+const char *value_function_name(const struct value_function *f);
 /* Fills *ret, or err with what Go says behind "error calling NAME: ". */
 int value_call(const struct value_function *f, struct value_heap *heap, const struct value *args,
                size_t n_args, struct value *ret, struct error *err);
