@@ -178,15 +178,25 @@ static void put_config(struct buf *b, const struct box_record *r)
     (void)snprintf(host, sizeof(host), "%.12s", r->id);
     open_object(b, "Config");
     buf_json_str(b, "Hostname", r->hostname ? r->hostname : host);
+    buf_json_str(b, "Domainname", "");
     buf_json_str(b, "User", r->user ? r->user : "");
+    buf_json_bool(b, "AttachStdin", false);
+    buf_json_bool(b, "AttachStdout", true);
+    buf_json_bool(b, "AttachStderr", true);
     buf_json_bool(b, "Tty", r->tty);
     buf_json_bool(b, "OpenStdin", r->open_stdin);
-    put_ports(b, "ExposedPorts", r, false, NULL);
+    buf_json_bool(b, "StdinOnce", false);
+    if (r->n_ports)
+        put_ports(b, "ExposedPorts", r, false, NULL);
+    else
+        put_null(b, "ExposedPorts");
     show_strings(b, "Env", r->env);
     show_strings(b, "Cmd", r->command ? r->command + r->n_entrypoint : NULL);
     buf_json_str(b, "Image", r->image);
     buf_json_str(b, "WorkingDir", r->workdir ? r->workdir : "");
     put_entrypoint(b, r);
+    put_null(b, "Volumes");
+    put_null(b, "OnBuild");
     put_labels(b, r);
     buf_puts(b, "}");
 }
@@ -249,9 +259,52 @@ static void put_ulimits(struct buf *b, const struct box_record *r)
         buf_puts(b, "]");
 }
 
+/* An array even when it is empty, where docker has one. */
+static void put_list(struct buf *b, const char *key, char *const *list)
+{
+    if (list && list[0]) {
+        show_strings(b, key, list);
+        return;
+    }
+    buf_json_key(b, key);
+    buf_puts(b, "[]");
+}
+
+/* What a box never has, in docker's types: a template that names it must not fail. */
+static void put_never(struct buf *b)
+{
+    static const char *const null[] = {"GroupAdd", "Links", "VolumesFrom"};
+    static const char *const empty[] = {"PidMode", "UTSMode", "UsernsMode", "CgroupParent"};
+    static const char *const list[] = {"Devices", "DnsOptions", "DnsSearch"};
+    static const char *const zero[] = {"CpuShares", "CpuPeriod", "CpuQuota", "MemoryReservation"};
+
+    for (size_t i = 0; i < sizeof(null) / sizeof(*null); i++)
+        put_null(b, null[i]);
+    for (size_t i = 0; i < sizeof(empty) / sizeof(*empty); i++)
+        buf_json_str(b, empty[i], "");
+    for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)
+        put_list(b, list[i], NULL);
+    for (size_t i = 0; i < sizeof(zero) / sizeof(*zero); i++)
+        buf_json_num(b, zero[i], 0);
+    buf_json_str(b, "CpusetCpus", "");
+    buf_json_bool(b, "OomKillDisable", false);
+    buf_json_bool(b, "PublishAllPorts", false);
+    buf_json_str(b, "IpcMode", "private");
+    buf_json_str(b, "Runtime", "clawden");
+    open_object(b, "LogConfig");
+    buf_json_str(b, "Type", "clawden");
+    open_object(b, "Config");
+    buf_puts(b, "}}");
+    open_object(b, "RestartPolicy");
+    buf_json_str(b, "Name", "no");
+    buf_json_num(b, "MaximumRetryCount", 0);
+    buf_puts(b, "}");
+}
+
 static void put_host_config(struct buf *b, const struct box_record *r)
 {
     open_object(b, "HostConfig");
+    put_never(b);
     put_binds(b, r);
     buf_json_str(b, "NetworkMode", r->network ? r->network : "none");
     put_ports(b, "PortBindings", r, true, NULL);
@@ -266,11 +319,27 @@ static void put_host_config(struct buf *b, const struct box_record *r)
     buf_json_num(b, "MemorySwap", (long long)r->memory_swap);
     buf_json_num(b, "NanoCpus", r->limits.cpu_milli * 1000000LL);
     buf_json_num(b, "PidsLimit", r->limits.pids);
+    buf_json_num(b, "ShmSize", (long long)r->limits.tmp_bytes); /* of the same scratch space */
     put_ulimits(b, r);
-    buf_json_bool(b, "Init", r->init);
-    show_strings(b, "Dns", r->dns);
+    if (r->init)
+        buf_json_bool(b, "Init", true);
+    else
+        put_null(b, "Init"); /* not asked for; a box has one all the same */
+    put_list(b, "Dns", r->dns);
     show_strings(b, "ExtraHosts", r->extra_hosts);
     buf_puts(b, "}");
+}
+
+/* It has none but its loopback. */
+static void put_addresses(struct buf *b)
+{
+    static const char *const none[] = {"EndpointID",  "Gateway",           "IPAddress",
+                                       "IPv6Gateway", "GlobalIPv6Address", "MacAddress"};
+
+    for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++)
+        buf_json_str(b, none[i], "");
+    buf_json_num(b, "IPPrefixLen", 0);
+    buf_json_num(b, "GlobalIPv6PrefixLen", 0);
 }
 
 static void put_networks(struct buf *b, const struct box_record *r, const struct box_state *s)
@@ -278,10 +347,15 @@ static void put_networks(struct buf *b, const struct box_record *r, const struct
     open_object(b, "NetworkSettings");
     put_ports(b, "Ports", s->running && sandbox_has_network(r) ? r : &(struct box_record){0}, true,
               s->published);
+    put_addresses(b);
     open_object(b, "Networks");
     open_object(b, r->network ? r->network : "none");
-    buf_json_str(b, "IPAddress", ""); /* it has none but its loopback */
-    buf_json_str(b, "Gateway", "");
+    put_addresses(b);
+    put_null(b, "IPAMConfig");
+    put_null(b, "Links");
+    put_null(b, "Aliases");
+    put_null(b, "DriverOpts");
+    buf_json_str(b, "NetworkID", "");
     buf_puts(b, "}}}");
     buf_json_key(b, "Warnings");
     buf_puts(b, r->n_ports && !sandbox_has_network(r)
@@ -303,6 +377,18 @@ static void put_clawden(struct buf *b, const struct box_record *r)
             buf_json_num(b, r->mounts[i].target, (long long)r->mounts[i].bytes);
     buf_puts(b, "}");
     buf_puts(b, "}");
+}
+
+/* Files of docker's own, which a box has not; and labels of systems that it does not use. */
+static void put_paths(struct buf *b)
+{
+    static const char *const none[] = {"ResolvConfPath", "HostnamePath", "HostsPath",
+                                       "LogPath",        "MountLabel",   "ProcessLabel",
+                                       "AppArmorProfile"};
+
+    for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++)
+        buf_json_str(b, none[i], "");
+    put_null(b, "ExecIDs");
 }
 
 static void put_args(struct buf *b, const struct box_record *r)
@@ -334,6 +420,7 @@ void describe_box(struct buf *b, const struct box_record *r, const struct box_st
     buf_json_num(b, "RestartCount", 0);
     buf_json_str(b, "Driver", "clawden");
     buf_json_str(b, "Platform", "linux");
+    put_paths(b);
     put_host_config(b, r);
     put_mounts(b, r);
     put_config(b, r);

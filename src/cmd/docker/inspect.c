@@ -63,17 +63,26 @@ static int describe(struct buf *b, const char *ref, const char *type, struct err
     return r;
 }
 
-static void say_missing(const char *ref, const char *type, const struct error *err)
+/* Told when everything that is there has been shown. */
+static void note_missing(struct buf *told, const char *ref, const char *type,
+                         const struct error *err)
+{
+    if (err->code != ERR_NOT_FOUND)
+        buf_printf(told, "Error response from daemon: %s\n", err->msg);
+    else if (type && strcmp(type, "image") == 0)
+        buf_printf(told, "Error response from daemon: No such image: %s\n", ref);
+    else if (type && strcmp(type, "container") == 0)
+        buf_printf(told, "Error: No such container: %s\n", ref);
+    else
+        buf_printf(told, "Error: No such object: %s\n", ref);
+}
+
+static int say_missing(const struct buf *told)
 {
     (void)fflush(stdout);
-    if (err->code != ERR_NOT_FOUND)
-        (void)say_daemon("%s", err->msg);
-    else if (type && strcmp(type, "image") == 0)
-        (void)say_daemon("No such image: %s", ref);
-    else if (type && strcmp(type, "container") == 0)
-        (void)fprintf(stderr, "Error: No such container: %s\n", ref);
-    else
-        (void)fprintf(stderr, "Error: No such object: %s\n", ref);
+    if (told->len)
+        (void)fd_write_full(STDERR_FILENO, told->data, told->len);
+    return told->len ? 1 : 0;
 }
 
 /* A template that is none is found out before any name is looked up, as docker does. */
@@ -92,46 +101,50 @@ static int check_template(const char *format)
     return STATUS_BAD_TEMPLATE;
 }
 
+/* All that are there, then what is not: docker looks every name up. */
 static int by_template(const struct options *o, char **words)
 {
     bool any = false;
     int status = check_template(o->format);
+    autobuf missing;
 
+    buf_init(&missing, LIMIT_DOCKER_TEXT);
     for (; *words && !status; words++) {
         struct error err;
         autobuf b;
 
         buf_init(&b, LIMIT_DOCKER_TEXT);
-        if (describe(&b, *words, o->type, &err) >= 0) {
-            status = show_template(o->format, &b);
-            any = true;
+        if (describe(&b, *words, o->type, &err) < 0) {
+            note_missing(&missing, *words, o->type, &err);
             continue;
         }
-        if (!any)
-            puts(""); /* docker's empty answer ends its line too */
-        say_missing(*words, o->type, &err);
-        status = 1;
+        status = show_template(o->format, &b);
+        any = true;
     }
-    return status;
+    if (status)
+        return status;
+    if (!any)
+        puts(""); /* docker's empty answer ends its line too */
+    return say_missing(&missing);
 }
 
 static int whole(const struct options *o, char **words)
 {
     bool compact = o->format && strcmp(o->format, "json") == 0;
-    const char *missing = NULL;
     struct error err;
-    autobuf all, out;
+    autobuf all, out, missing;
 
+    buf_init(&missing, LIMIT_DOCKER_TEXT);
     buf_init(&all, LIMIT_DOCKER_TEXT);
     buf_init(&out, 2 * LIMIT_DOCKER_TEXT);
     buf_puts(&all, "[");
-    for (; *words && !missing; words++) {
+    for (; *words; words++) {
         size_t before = all.len;
 
         if (all.len > 1)
             buf_puts(&all, ",");
         if (describe(&all, *words, o->type, &err) < 0) {
-            missing = *words;
+            note_missing(&missing, *words, o->type, &err);
             all.len = before;
         }
     }
@@ -144,9 +157,7 @@ static int whole(const struct options *o, char **words)
     if (all.failed || out.failed)
         return say_daemon("the description is too long");
     (void)fd_write_full(STDOUT_FILENO, out.data, out.len);
-    if (missing)
-        say_missing(missing, o->type, &err);
-    return missing ? 1 : 0;
+    return say_missing(&missing);
 }
 
 static int run(struct flags *f, struct options *o)
@@ -156,7 +167,7 @@ static int run(struct flags *f, struct options *o)
     if (o->type && o->type[0] == 0)
         o->type = NULL;
     if (o->type && strcmp(o->type, "container") != 0 && strcmp(o->type, "image") != 0) {
-        (void)fprintf(stderr, "docker: '%s' is not a valid value for --type\n", o->type);
+        (void)fprintf(stderr, "\"%s\" is not a valid value for --type\n", o->type);
         return 1;
     }
     if (o->format && o->format[0] && strcmp(o->format, "json") != 0)
@@ -173,6 +184,19 @@ int cmd_inspect(int argc, char **argv)
                       .argc = argc,
                       .argv = argv};
     struct options o = {0};
+
+    return run(&f, &o);
+}
+
+int cmd_container_inspect(int argc, char **argv)
+{
+    struct flags f = {.verb = "container inspect",
+                      .usage = "CONTAINER [CONTAINER...]",
+                      .rows = rows,
+                      .n_rows = sizeof(rows) / sizeof(*rows),
+                      .argc = argc,
+                      .argv = argv};
+    struct options o = {.type = "container"};
 
     return run(&f, &o);
 }

@@ -91,7 +91,7 @@ static void usage(void)
          "'docker VERB --help' says more. What this machine can do: 'clawden doctor'.");
 }
 
-static int say_instead(const char *verb)
+static int say_instead(const char *group, const char *verb)
 {
     for (size_t i = 0; i < sizeof(missing) / sizeof(*missing); i++)
         if (strcmp(verb, missing[i].name) == 0) {
@@ -99,16 +99,17 @@ static int say_instead(const char *verb)
                           verb, missing[i].instead);
             return 1;
         }
-    (void)fprintf(stderr, "docker: unknown command: docker %s\nSee 'docker --help'.\n", verb);
+    (void)fprintf(stderr, "docker: unknown command: docker %s%s\nSee 'docker %s--help'.\n", group,
+                  verb, group);
     return 1;
 }
 
-static int run_verb(const char *verb, int argc, char **argv)
+static int run_verb(const char *group, const char *verb, int argc, char **argv)
 {
     for (int i = 0; i < N_VERBS; i++)
         if (strcmp(verb, verbs[i].name) == 0)
             return verbs[i].run(argc, argv);
-    return say_instead(verb);
+    return say_instead(group, verb);
 }
 
 static int run_image(int argc, char **argv)
@@ -127,7 +128,7 @@ static int run_image(int argc, char **argv)
         if (strcmp(argv[0], image_verbs[i].name) == 0)
             return image_verbs[i].run(argc - 1, argv + 1);
     if (argc > 0 && strcmp(argv[0], "--help") != 0)
-        return say_instead(argv[0]);
+        return say_instead("image ", argv[0]);
     puts("Usage:  docker image inspect|ls|rm|pull");
     return 0;
 }
@@ -140,24 +141,55 @@ static int run_container(int argc, char **argv)
     }
     if (strcmp(argv[0], "ls") == 0 || strcmp(argv[0], "list") == 0)
         return cmd_ps(argc - 1, argv + 1);
-    return run_verb(argv[0], argc - 1, argv + 1);
+    if (strcmp(argv[0], "inspect") == 0)
+        return cmd_container_inspect(argc - 1, argv + 1);
+    return run_verb("container ", argv[0], argc - 1, argv + 1);
 }
 
-/* Flags before the verb say where the daemon is. There is none; -H of a client is no harm. */
+static bool is_among(const char *word, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(word, list[i]) == 0)
+            return true;
+    return false;
+}
+
+/* --host=VALUE */
+static bool begins_with_one(const char *word, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(list[i]);
+
+        if (strncmp(word, list[i], len) == 0 && word[len] == '=')
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Flags before the verb say where the daemon is. There is none; -H of a client is no harm. The
+ * place of the verb; -1 after a message.
+ */
 static int skip_global(int argc, char **argv)
 {
     static const char *const with_value[] = {"-H",        "--host",      "--context", "-c",
                                              "--config",  "--log-level", "-l",        "--tlscacert",
                                              "--tlscert", "--tlskey"};
+    static const char *const alone[] = {"-D", "--debug", "--tls", "--tlsverify"};
+    static const char *const verbs_too[] = {"--help", "-h", "--version", "-v"};
+    enum { N_VALUE = sizeof(with_value) / sizeof(*with_value) };
+    enum { N_ALONE = sizeof(alone) / sizeof(*alone) };
     int i = 1;
 
-    while (i < argc && argv[i][0] == '-') {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 ||
-            strcmp(argv[i], "--version") == 0 || strcmp(argv[i], "-v") == 0)
-            break;
-        for (size_t k = 0; k < sizeof(with_value) / sizeof(*with_value); k++)
-            i += strcmp(argv[i], with_value[k]) == 0 && i + 1 < argc;
-        i++;
+    for (; i < argc && argv[i][0] == '-' && !is_among(argv[i], verbs_too, 4); i++) {
+        if (is_among(argv[i], with_value, N_VALUE))
+            i += i + 1 < argc;
+        else if (!is_among(argv[i], alone, N_ALONE) &&
+                 !begins_with_one(argv[i], with_value, N_VALUE) &&
+                 !begins_with_one(argv[i], alone, N_ALONE)) {
+            (void)fprintf(stderr, "unknown flag: %s\nSee 'docker --help'.\n", argv[i]);
+            return -1;
+        }
     }
     return i;
 }
@@ -165,8 +197,10 @@ static int skip_global(int argc, char **argv)
 static int dispatch(int argc, char **argv)
 {
     int at = skip_global(argc, argv);
-    const char *verb = at < argc ? argv[at] : "help";
+    const char *verb = at >= 0 && at < argc ? argv[at] : "help";
 
+    if (at < 0)
+        return STATUS_REFUSED;
     argc -= at + 1;
     argv += at + 1;
     if (strcmp(verb, "--version") == 0 || strcmp(verb, "-v") == 0) {
@@ -174,7 +208,7 @@ static int dispatch(int argc, char **argv)
         return 0;
     }
     if (strcmp(verb, "help") == 0 && argc > 0)
-        return run_verb(argv[0], 1, (char *[]){(char *)"--help", NULL});
+        return run_verb("", argv[0], 1, (char *[]){(char *)"--help", NULL});
     if (strcmp(verb, "help") == 0 || strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0) {
         usage();
         return 0;
@@ -183,7 +217,7 @@ static int dispatch(int argc, char **argv)
         return run_image(argc, argv);
     if (strcmp(verb, "container") == 0)
         return run_container(argc, argv);
-    return run_verb(verb, argc, argv);
+    return run_verb("", verb, argc, argv);
 }
 
 int main(int argc, char **argv)

@@ -175,6 +175,8 @@ static int network_inspect(int argc, char **argv)
     if (!o.format || strcmp(o.format, "json") == 0) {
         show_indented(&out, all.data, all.len);
         puts(out.failed ? "[]" : out.data);
+    } else if (missing && missing == f.words[0]) {
+        puts(""); /* docker's empty answer ends its line too */
     }
     return missing ? say_daemon("network %s not found", missing) : status;
 }
