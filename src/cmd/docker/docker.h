@@ -62,6 +62,10 @@ int say_each(char **words, int (*fn)(const struct box_record *r, void *arg, stru
              void *arg);
 /* "2026-11-15T08:04:04.000000000Z"; year 1 for 0, as docker does. */
 const char *say_time(int64_t usec, char *text, size_t size);
+/* "2026-11-15 08:04:04 +0000 UTC": in lists. */
+const char *say_date(int64_t usec, char *text, size_t size);
+/* "2.98MB" of 1000, "1.5GiB" of 1024. */
+const char *say_size(uint64_t bytes, unsigned base, char *text, size_t size);
 /* "5 minutes": how long something took or is ago. */
 const char *say_age(int64_t usec, char *text, size_t size);
 

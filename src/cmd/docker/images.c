@@ -11,11 +11,11 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/units.h"
 #include "cmd/docker/docker.h"
 #include "cmd/docker/flags.h"
 #include "config/config.h"
 #include "image/image.h"
+#include "sandbox/sandbox.h"
 
 #define SERVED_NOTE "not in the store: served from the host's own system folders"
 
@@ -192,8 +192,8 @@ static char *make_row(const struct image *image, const char *name, const struct 
     else
         buf_puts(&b, "\"<none>\"");
     buf_json_str(&b, "Tag", colon ? colon + 1 : "<none>");
-    buf_json_str(&b, "Size", units_format_size(image->size ? image->size : 1, size, sizeof(size)));
-    buf_json_str(&b, "CreatedAt", say_time(image->created_usec, text, sizeof(text)));
+    buf_json_str(&b, "Size", say_size(image->size, 1000, size, sizeof(size)));
+    buf_json_str(&b, "CreatedAt", say_date(image->created_usec, text, sizeof(text)));
     (void)say_age(now.tv_sec * 1000000LL - image->created_usec, text, sizeof(text) - 8);
     (void)snprintf(text + strlen(text), 8, " ago");
     buf_json_str(&b, "CreatedSince", image->created_usec ? text : "N/A");
@@ -259,6 +259,26 @@ static int on_force(void *arg, const struct flags *f)
     return 0;
 }
 
+/* The box that needs the image when `ref` is its last name; its short id, or false. */
+static bool is_used(const char *ref, char image_id[13], char box_id[13])
+{
+    autoptr(image) image = NULL;
+    struct box_record **list = NULL;
+    struct error none;
+    bool used = false;
+
+    if (image_find(ref, &image, &none) < 0 || (image->names[0] && image->names[1]) ||
+        sandbox_list(&list, &none) < 0)
+        return false;
+    for (size_t i = 0; list[i] && !used; i++) {
+        used = strcmp(list[i]->image_id, image->id) == 0;
+        (void)snprintf(box_id, 13, "%.12s", list[i]->id);
+    }
+    (void)snprintf(image_id, 13, "%.12s", image->id);
+    sandbox_list_free(list);
+    return used;
+}
+
 int cmd_rmi(int argc, char **argv)
 {
     static const struct flag rows[] = {{"force", 'f', 0, NULL, "all names of an id"},
@@ -275,8 +295,15 @@ int cmd_rmi(int argc, char **argv)
     if (!flags_read(&f, 1, -1, on_force, &force))
         return f.status;
     for (char **w = f.words; *w; w++) {
+        char image_id[13], box_id[13];
         struct error err;
 
+        if (!force && is_used(*w, image_id, box_id)) {
+            status = say_daemon("conflict: unable to remove repository reference \"%s\" (must "
+                                "force) - container %s is using its referenced image %s",
+                                *w, box_id, image_id);
+            continue;
+        }
         if (image_remove(*w, force, &removed, &err) >= 0)
             printf("%s: %s\n", removed ? "Deleted" : "Untagged", *w);
         else if (err.code == ERR_NOT_FOUND)

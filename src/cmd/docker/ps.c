@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ static const struct flag rows[] = {
     {"all", 'a', P_ALL, NULL, "boxes that do not run, too"},
     {"quiet", 'q', P_QUIET, NULL, "only ids"},
     {"no-trunc", 0, P_NO_TRUNC, NULL, "whole ids and commands"},
-    {"filter", 'f', P_FILTER, "KEY=VALUE", "label=K[=V], name=, id=, status=, ancestor="},
+    {"filter", 'f', P_FILTER, "KEY=VALUE",
+     "label=K[=V], name=, id=, status=, exited=, ancestor=, network=, before=, since="},
     {"format", 0, P_FORMAT, "TEMPLATE",
      "table, json or a template: .ID .Names .Image .Command .Status .State .Ports .Labels"},
     {"last", 'n', P_LAST, "N", "the newest N"},
@@ -45,7 +47,8 @@ struct options {
 
 static bool is_filter(const char *s)
 {
-    static const char *const known[] = {"label=", "name=", "id=", "status=", "ancestor="};
+    static const char *const known[] = {"label=",    "name=",    "id=",     "status=", "exited=",
+                                        "ancestor=", "network=", "before=", "since="};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
         if (strncmp(s, known[i], strlen(known[i])) == 0)
@@ -53,9 +56,21 @@ static bool is_filter(const char *s)
     return false;
 }
 
+static bool is_status(const char *s)
+{
+    static const char *const known[] = {"created", "restarting", "running", "removing",
+                                        "paused",  "exited",     "dead"};
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+        if (strcmp(s, known[i]) == 0)
+            return true;
+    return false;
+}
+
 static int on_flag(void *arg, const struct flags *f)
 {
     struct options *o = arg;
+    char *end;
 
     switch (f->flag->id) {
     case P_ALL:
@@ -73,14 +88,16 @@ static int on_flag(void *arg, const struct flags *f)
     case P_FILTER:
         if (!strchr(f->value, '='))
             return flags_bad(f, "bad format of filter (expected name=value)");
-        if (!is_filter(f->value) || o->n_filters == MAX_FILTERS) {
-            (void)say_daemon("invalid filter '%.*s'", (int)strcspn(f->value, "="), f->value);
-            return -1;
-        }
+        if (!is_filter(f->value) || o->n_filters == MAX_FILTERS)
+            return -say_daemon("invalid filter '%.*s'", (int)strcspn(f->value, "="), f->value);
+        if (strncmp(f->value, "status=", 7) == 0 && !is_status(f->value + 7))
+            return -say_daemon("invalid filter 'status=%s'", f->value + 7);
         o->filters[o->n_filters++] = f->value;
         break;
     case P_LAST:
-        o->last = strtol(f->value, NULL, 10);
+        o->last = strtol(f->value, &end, 10);
+        if (!f->value[0] || *end)
+            return flags_bad(f, "strconv.ParseInt: parsing \"%s\": invalid syntax", f->value);
         break;
     case P_LATEST:
         o->last = f->on;
@@ -105,46 +122,64 @@ static bool has_label(const struct box_record *r, const char *want)
     return false;
 }
 
-/* Docker takes a regular expression; what people write is a part of the name, ^ and $ at its ends.
- */
+/* A regular expression, held against the name with and without its slash, as docker does. */
 static bool name_matches(const char *name, const char *want)
 {
-    bool from_start = *want == '^', to_end;
-    char text[256];
-    size_t n;
+    char with_slash[256];
+    regex_t re;
+    bool yes;
 
-    want += from_start;
-    want += *want == '/';
-    (void)snprintf(text, sizeof(text), "%s", want);
-    n = strlen(text);
-    to_end = n && text[n - 1] == '$';
-    if (to_end)
-        text[--n] = 0;
-    if (from_start && to_end)
-        return strcmp(name, text) == 0;
-    if (from_start)
-        return strncmp(name, text, n) == 0;
-    if (to_end)
-        return strlen(name) >= n && strcmp(name + strlen(name) - n, text) == 0;
-    return strstr(name, text) != NULL;
+    if (regcomp(&re, want, REG_EXTENDED | REG_NOSUB) != 0)
+        return strstr(name, want) != NULL;
+    (void)snprintf(with_slash, sizeof(with_slash), "/%s", name);
+    yes = regexec(&re, name, 0, NULL, 0) == 0 || regexec(&re, with_slash, 0, NULL, 0) == 0;
+    regfree(&re);
+    return yes;
+}
+
+/* When the box was made that before= or since= names. */
+static bool is_older(const struct box_record *r, const char *ref, bool *ret_newer)
+{
+    autoptr(box_record) other = NULL;
+    struct error none;
+
+    *ret_newer = false;
+    if (sandbox_find(ref, &other, &none) < 0)
+        return false;
+    *ret_newer = r->created_usec > other->created_usec;
+    return r->created_usec < other->created_usec;
 }
 
 static bool one_matches(const struct box_record *r, const struct box_state *s, const char *filter)
 {
     const char *want = strchr(filter, '=') + 1;
+    bool newer;
 
     switch (filter[0]) {
     case 'l':
         return has_label(r, want);
     case 'n':
-        return name_matches(r->name, want);
+        return filter[1] == 'a' ? name_matches(r->name, want)
+                                : strcmp(r->network ? r->network : "none", want) == 0;
     case 'i':
         return strncmp(r->id, want, strlen(want)) == 0;
     case 'a':
         return strcmp(r->image, want) == 0;
+    case 'b':
+        return is_older(r, want, &newer);
+    case 'e':
+        return !s->running && s->started_usec && s->exit_code == strtol(want, NULL, 10);
     default:
+        if (filter[1] == 'i') /* since=, status= */
+            return !is_older(r, want, &newer) && newer;
         return strcmp(describe_status(s), want) == 0;
     }
+}
+
+/* Two of the same kind? name= and network= begin alike, so do since= and status=. */
+static bool is_same_kind(const char *a, const char *b)
+{
+    return a[0] == b[0] && a[1] == b[1];
 }
 
 static bool matches(const struct box_record *r, const struct box_state *s, const struct options *o)
@@ -153,7 +188,7 @@ static bool matches(const struct box_record *r, const struct box_state *s, const
         bool any = one_matches(r, s, o->filters[i]);
 
         for (size_t k = 0; k < o->n_filters && !any && o->filters[i][0] != 'l'; k++)
-            any = o->filters[k][0] == o->filters[i][0] && one_matches(r, s, o->filters[k]);
+            any = is_same_kind(o->filters[k], o->filters[i]) && one_matches(r, s, o->filters[k]);
         if (!any)
             return false;
     }
@@ -163,7 +198,7 @@ static bool matches(const struct box_record *r, const struct box_state *s, const
 static bool asks_for_status(const struct options *o)
 {
     for (size_t i = 0; i < o->n_filters; i++)
-        if (o->filters[i][0] == 's')
+        if (strncmp(o->filters[i], "status=", 7) == 0 || o->filters[i][0] == 'e')
             return true;
     return false;
 }
@@ -199,8 +234,11 @@ static void put_command(struct buf *b, const struct box_record *r, bool no_trunc
     autobuf text;
 
     buf_init(&text, LIMIT_DOCKER_TEXT);
-    for (size_t i = 0; r->command && r->command[i]; i++)
-        buf_printf(&text, "%s%s", i ? " " : "", r->command[i]);
+    for (size_t i = 0; r->command && r->command[i]; i++) {
+        const char *quote = i && strchr(r->command[i], ' ') ? "'" : "";
+
+        buf_printf(&text, "%s%s%s%s", i ? " " : "", quote, r->command[i], quote);
+    }
     if (text.failed || !text.data)
         buf_clear(&text);
     buf_json_key(b, "Command");
@@ -269,7 +307,7 @@ static char *make_row(const struct box_record *r, const struct box_state *s, boo
     buf_init(&b, LIMIT_DOCKER_TEXT);
     buf_puts(&b, "{");
     put_command(&b, r, no_trunc);
-    buf_json_str(&b, "CreatedAt", say_time(r->created_usec, text, sizeof(text)));
+    buf_json_str(&b, "CreatedAt", say_date(r->created_usec, text, sizeof(text)));
     (void)snprintf(text, sizeof(text), "%.*s", no_trunc ? 64 : 12, r->id);
     buf_json_str(&b, "ID", text);
     buf_json_str(&b, "Image", r->image);

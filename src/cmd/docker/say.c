@@ -100,6 +100,30 @@ const char *say_time(int64_t usec, char *text, size_t size)
     return text;
 }
 
+const char *say_date(int64_t usec, char *text, size_t size)
+{
+    time_t seconds = (time_t)(usec / 1000000);
+    struct tm tm;
+
+    if (!localtime_r(&seconds, &tm) || !strftime(text, size, "%Y-%m-%d %H:%M:%S %z %Z", &tm))
+        (void)snprintf(text, size, "0001-01-01 00:00:00 +0000 UTC");
+    return text;
+}
+
+/* Docker's: three digits of units of 1000, four of 1024. */
+const char *say_size(uint64_t bytes, unsigned base, char *text, size_t size)
+{
+    static const char *const units[2][5] = {{"B", "kB", "MB", "GB", "TB"},
+                                            {"B", "KiB", "MiB", "GiB", "TiB"}};
+    double n = (double)bytes;
+    int i = 0;
+
+    for (; n >= base && i < 4; i++)
+        n /= base;
+    (void)snprintf(text, size, "%.*g%s", base == 1000 ? 3 : 4, n, units[base == 1024][i]);
+    return text;
+}
+
 /* Docker's words: one unit, the largest of which there are two or more. */
 const char *say_age(int64_t usec, char *text, size_t size)
 {

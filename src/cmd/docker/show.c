@@ -174,8 +174,10 @@ static int print_rows(const char *format, const char *columns, char **rows, size
     for (size_t i = 0; i < n + table; i++) {
         const char *row = !table ? rows[i] : i ? rows[i - 1] : columns;
 
-        if (eval(format, row, strlen(row), &text, &err) < 0)
-            return say_template(&err);
+        if (eval(format, row, strlen(row), &text, &err) < 0) {
+            (void)say_template(&err);
+            return 1; /* of lists docker does not tell the two apart */
+        }
         buf_puts(&text, "\n");
     }
     if (!table || text.failed)

@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/limits.h"
-#include "base/units.h"
 #include "cmd/docker/docker.h"
 #include "cmd/docker/flags.h"
 #include "sandbox/sandbox.h"
@@ -21,7 +20,7 @@
 
 struct process {
     int ppid;
-    unsigned long long ticks;
+    unsigned long long ticks, begun; /* of the processor; since the machine's start */
     unsigned uid;
     char command[4096];
 };
@@ -54,8 +53,10 @@ static bool read_process(pid_t pid, struct process *p)
     if (dir < 0 || fd_read_value(dir, "stat", text, sizeof(text)) <= 0)
         return false;
     after = strrchr(text, ')'); /* the name before it may hold anything */
-    if (!after || sscanf(after, ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &p->ppid,
-                         &user, &sys) != 3)
+    if (!after || sscanf(after,
+                         ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d "
+                         "%*d %*d %llu",
+                         &p->ppid, &user, &sys, &p->begun) != 4)
         return false;
     p->ticks = user + sys;
     if (fd_read_value(dir, "status", text, sizeof(text)) <= 0)
@@ -66,37 +67,53 @@ static bool read_process(pid_t pid, struct process *p)
     return true;
 }
 
+/* The columns of `ps -ef`, which docker shows, as wide as docker makes them. */
 static void on_process(void *arg, pid_t pid)
 {
-    long hz = sysconf(_SC_CLK_TCK);
-    unsigned long long seconds;
+    long hz = sysconf(_SC_CLK_TCK) > 0 ? sysconf(_SC_CLK_TCK) : 100;
+    unsigned long long seconds, alive;
+    struct timespec up;
     struct process p;
+    char begun[16] = "?";
+    struct tm tm;
+    time_t at;
 
     (void)arg;
-    if (!read_process(pid, &p))
+    if (!read_process(pid, &p) || clock_gettime(CLOCK_BOOTTIME, &up) < 0)
         return; /* it has ended */
-    seconds = p.ticks / (unsigned long long)(hz > 0 ? hz : 100);
-    printf("%-12u %-9d %-9d %02llu:%02llu:%02llu   %s\n", p.uid, pid, p.ppid, seconds / 3600,
-           seconds / 60 % 60, seconds % 60, p.command);
+    seconds = p.ticks / (unsigned long long)hz;
+    alive = (unsigned long long)up.tv_sec - p.begun / (unsigned long long)hz;
+    at = time(NULL) - (time_t)alive;
+    if (localtime_r(&at, &tm))
+        (void)strftime(begun, sizeof(begun), "%H:%M", &tm);
+    printf("%-19u %-19d %-19d %-19llu %-19s %-19s %02llu:%02llu:%02llu            %s\n", p.uid, pid,
+           p.ppid, alive ? 100 * seconds / alive : 0, begun, "?", seconds / 3600, seconds / 60 % 60,
+           seconds % 60, p.command);
 }
 
 int cmd_top(int argc, char **argv)
 {
-    struct flags f = {.verb = "top", .usage = "CONTAINER", .argc = argc, .argv = argv};
+    struct flags f = {
+        .verb = "top", .usage = "CONTAINER", .words_end_flags = true, .argc = argc, .argv = argv};
     autoptr(box_record) r = NULL;
     struct box_state s;
     struct error err;
 
-    if (!flags_read(&f, 1, 1, NULL, NULL))
+    if (!flags_read(&f, 1, -1, NULL, NULL))
         return f.status;
     r = say_find(f.words[0]);
     if (!r)
         return 1;
+    if (f.n_words > 1)
+        return say_daemon("options of ps are not supported by ClawDen: 'docker top %s' shows what "
+                          "'ps -ef' would; or 'docker exec %s ps %s'",
+                          f.words[0], f.words[0], f.words[1]);
     if (sandbox_state(r, &s, &err) < 0)
         return say_daemon("%s", err.msg);
     if (!s.running)
         return say_daemon("container %s is not running", r->id);
-    puts("UID          PID       PPID      TIME       CMD");
+    printf("%-19s %-19s %-19s %-19s %-19s %-19s %-19s CMD\n", "UID", "PID", "PPID", "C", "STIME",
+           "TTY", "TIME");
     return sandbox_each_process(r, on_process, NULL, &err) < 0 ? say_daemon("%s", err.msg) : 0;
 }
 
@@ -162,8 +179,8 @@ static char *make_stats(const struct box_record *r, const struct box_usage *u, u
                    wall_usec ? 100.0 * (double)cpu_usec / (double)wall_usec : 0.0);
     buf_json_str(&b, "CPUPerc", text);
     (void)snprintf(text, sizeof(text), "%s / %s",
-                   u->memory_bytes ? units_format_size(u->memory_bytes, used, sizeof(used)) : "0b",
-                   limit ? units_format_size(limit, all, sizeof(all)) : "unlimited");
+                   say_size(u->memory_bytes, 1024, used, sizeof(used)),
+                   limit ? say_size(limit, 1024, all, sizeof(all)) : "unlimited");
     buf_json_str(&b, "MemUsage", text);
     (void)snprintf(text, sizeof(text), "%.2f%%",
                    limit ? 100.0 * (double)u->memory_bytes / (double)limit : 0.0);
