@@ -26,10 +26,14 @@
 /* One end: `name` in the folder `dir`. */
 struct side {
     const struct side *source; /* of the target: where it comes from */
+    const char *box;           /* what the box was called, or NULL: the host */
+    const char *path;          /* as it was given */
     int root;                  /* of the box, or -1: the host */
     int dir;
     char name[LIMIT_PATH];
     bool contents; /* of the source: what is in the folder, not the folder */
+    bool is_dir;   /* of the source */
+    bool follow;   /* of the source: -L, a link means what it leads to */
     /* Who makes files in a box that root started: its own user, whose ids the kernel can map. */
     bool as_user;
     uid_t uid;
@@ -183,19 +187,13 @@ static int copy_folder(int from, const struct stat *st, const struct side *to, i
     return r;
 }
 
-static int copy_at(int from, const char *name, const struct side *to, int to_dir,
-                   const char *to_name, unsigned depth, struct error *err)
+/* What fd, ours to close, is open on. */
+static int copy_open(int from, const char *name, const struct side *to, int to_dir,
+                     const char *to_name, unsigned depth, struct error *err)
 {
-    autoclose int fd = -1;
+    autoclose int fd = from;
     struct stat st;
 
-    become(to->source); /* what the box's user may not read is not to be had through us */
-    fd = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0)
-        fd = -errno;
-    become_self(to->source);
-    if (fd == -ELOOP)
-        return copy_link(from, name, to, to_dir, to_name, err);
     if (fd < 0 || fstat(fd, &st) < 0)
         return error_sys(err, fd < 0 ? fd : -errno, "open '%s'", name);
     if (S_ISREG(st.st_mode))
@@ -206,21 +204,62 @@ static int copy_at(int from, const char *name, const struct side *to, int to_dir
     return 0;
 }
 
+static int copy_at(int from, const char *name, const struct side *to, int to_dir,
+                   const char *to_name, unsigned depth, struct error *err)
+{
+    int fd;
+
+    become(to->source); /* what the box's user may not read is not to be had through us */
+    fd = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        fd = -errno;
+    become_self(to->source);
+    if (fd == -ELOOP)
+        return copy_link(from, name, to, to_dir, to_name, err);
+    return copy_open(fd, name, to, to_dir, to_name, depth, err);
+}
+
 /* ---- finding both ends ---- */
 
 static int open_in(const struct side *s, const char *path, int flags)
 {
     int fd;
 
-    if (s->root >= 0) {
+    if (s->root >= 0) { /* its paths begin at its root, with a slash or without */
+        path += strspn(path, "/");
         become(s);
-        fd = path_open(s->root, path[0] == '/' && path[1] ? path + 1 : ".", flags | O_CLOEXEC, 0,
-                       PATH_IN_ROOT);
+        fd = path_open(s->root, *path ? path : ".", flags | O_CLOEXEC, 0, PATH_IN_ROOT);
         become_self(s);
         return fd;
     }
     fd = open(path, flags | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
+}
+
+/* In docker's words; what its client finds out itself is ERR_INVALID and not "from the daemon". */
+static int say_no_source(const struct side *s, int r, struct error *err)
+{
+    if (r == -ENOENT && s->box)
+        return error_set(err, ERR_NOT_FOUND, "Could not find the file %s in container %s", s->path,
+                         s->box);
+    if (r == -ENOENT)
+        return error_set(err, ERR_INVALID, "lstat %s: no such file or directory", s->path);
+    if (r == -ENOTDIR && !s->box)
+        return error_set(err, ERR_INVALID, "not a directory");
+    return error_sys(err, r, "open '%s'", s->path);
+}
+
+static int say_no_folder(const struct side *s, int r, const char *folder, struct error *err)
+{
+    if (r == -ENOENT && s->box)
+        return error_set(err, ERR_NOT_FOUND, "Could not find the file %s in container %s", folder,
+                         s->box);
+    if (r == -ENOTDIR && s->box)
+        return error_set(err, ERR_DENIED, "extraction point is not a directory");
+    if (r == -ENOENT)
+        return error_set(err, ERR_INVALID, "invalid output path: directory \"%s\" does not exist",
+                         folder);
+    return error_sys(err, r, "open '%s'", folder);
 }
 
 /* Splits a path into the folder that holds it, opened, and its name there. */
@@ -242,7 +281,29 @@ static int open_parent(struct side *s, const char *path, struct error *err)
     else
         slash[slash == text] = 0;
     s->dir = open_in(s, text, O_PATH | O_DIRECTORY);
-    return s->dir < 0 ? error_sys(err, s->dir, "open '%s'", text) : 0;
+    return s->dir < 0 ? say_no_folder(s, s->dir, text, err) : 0;
+}
+
+/* Is it there, and a folder? A link of the box is followed in the box alone. */
+static int look_at(struct side *s, struct error *err)
+{
+    autoclose int fd = s->follow ? open_in(s, s->path, O_PATH) : -1;
+    size_t n = strlen(s->path);
+    struct stat st;
+    int r = 0;
+
+    become(s);
+    if (s->follow)
+        r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;
+    else if (fstatat(s->dir, s->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        r = -errno;
+    become_self(s);
+    if (r < 0)
+        return say_no_source(s, r, err);
+    s->is_dir = S_ISDIR(st.st_mode);
+    if (n > 1 && s->path[n - 1] == '/' && S_ISREG(st.st_mode))
+        return say_no_source(s, -ENOTDIR, err);
+    return 0;
 }
 
 /* "dir/." is what is in it; "." and "/" have no name of their own. */
@@ -253,11 +314,17 @@ static int open_source(struct side *s, const char *path, struct error *err)
     s->contents = (n > 1 && strcmp(path + n - 2, "/.") == 0) || strcmp(path, ".") == 0 ||
                   strcmp(path, "/") == 0 || strcmp(path, "..") == 0 ||
                   (n > 2 && strcmp(path + n - 3, "/..") == 0);
-    if (!s->contents)
-        return open_parent(s, path, err);
+    if (!s->contents) {
+        int r = open_parent(s, path, err);
+
+        if (r < 0)
+            return s->dir == -ENOENT ? say_no_source(s, -ENOENT, err) : r;
+        return look_at(s, err);
+    }
     s->dir = open_in(s, path, O_PATH | O_DIRECTORY);
+    s->is_dir = true;
     (void)snprintf(s->name, sizeof(s->name), ".");
-    return s->dir < 0 ? error_sys(err, s->dir, "open '%s'", path) : 0;
+    return s->dir < 0 ? say_no_source(s, s->dir, err) : 0;
 }
 
 /* A folder that is there takes the source under its own name; else the path is the new name. */
@@ -265,13 +332,15 @@ static int open_target(struct side *s, const char *path, const struct side *from
 {
     size_t n = strlen(path);
 
-    s->dir = open_in(s, path, O_PATH | O_DIRECTORY);
+    s->dir = n ? open_in(s, path, O_PATH | O_DIRECTORY) : -ENOENT;
     if (s->dir >= 0) {
         (void)snprintf(s->name, sizeof(s->name), "%s", from->contents ? "." : from->name);
         return 0;
     }
-    if (n > 1 && path[n - 1] == '/' && !from->contents)
-        return error_sys(err, s->dir, "open the folder '%s'", path);
+    if (s->dir == -ENOTDIR && from->is_dir)
+        return error_set(err, ERR_INVALID, "cannot copy directory");
+    if (n == 0 || (n > 1 && path[n - 1] == '/' && !from->contents))
+        return error_set(err, ERR_INVALID, "no such directory");
     return open_parent(s, path, err);
 }
 
@@ -291,7 +360,7 @@ static int open_box(struct side *s, const char *ref, struct error *err)
         return n;
     if (!state.running)
         return error_set(err, ERR_DENIED,
-                         "container %s is not running: a stopped box has no files but its binds; "
+                         "container %s is not running: the files of a box are reached through it; "
                          "start it first",
                          r->name);
     s->root = sandbox_open_inside(r, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0, err);
@@ -317,6 +386,9 @@ static const char *split(const char *word, char *box, size_t size)
 static int copy(struct side *from, struct side *to, struct error *err)
 {
     to->source = from;
+    if (from->follow && !from->contents)
+        return copy_open(open_in(from, from->path, O_RDONLY | O_NONBLOCK | O_NOCTTY), from->name,
+                         to, to->dir, to->name, 0, err);
     if (!from->contents || strcmp(to->name, ".") != 0)
         return copy_at(from->dir, from->name, to, to->dir, to->name, 0, err);
     {
@@ -328,6 +400,13 @@ static int copy(struct side *from, struct side *to, struct error *err)
         return fd < 0 ? error_sys(err, -errno, "read the folder")
                       : copy_members(fd, to, to->dir, 1, err);
     }
+}
+
+static int on_flag(void *arg, const struct flags *f)
+{
+    if (f->flag->letter == 'L')
+        ((struct side *)arg)->follow = f->on;
+    return 0;
 }
 
 int cmd_cp(int argc, char **argv)
@@ -347,7 +426,7 @@ int cmd_cp(int argc, char **argv)
     struct error err;
     int r;
 
-    if (!flags_read(&f, 2, 2, NULL, NULL))
+    if (!flags_read(&f, 2, 2, on_flag, &from))
         return f.status;
     inside_from = split(f.words[0], box, sizeof(box));
     inside_to =
@@ -361,6 +440,9 @@ int cmd_cp(int argc, char **argv)
     path_to = inside_to ? inside_to : f.words[1];
     if (strcmp(path_from, "-") == 0 || strcmp(path_to, "-") == 0)
         return say_daemon("tar streams are not supported by ClawDen's cp: name a file or a folder");
+    *(inside_from ? &from.box : &to.box) = box;
+    from.path = path_from;
+    to.path = path_to;
     r = open_box(inside_from ? &from : &to, box, &err);
     if (r >= 0)
         r = open_source(&from, path_from, &err);
@@ -368,5 +450,9 @@ int cmd_cp(int argc, char **argv)
         r = open_target(&to, path_to, &from, &err);
     if (r >= 0)
         r = copy(&from, &to, &err);
+    if (r < 0 && err.code == ERR_INVALID) {
+        (void)fprintf(stderr, "%s\n", err.msg);
+        return 1;
+    }
     return r < 0 ? say_daemon("%s", err.msg) : 0;
 }
