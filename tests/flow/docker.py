@@ -222,7 +222,7 @@ def _(w):
     check(w("exec", "nobox", "true"), 1, "", "Error response from daemon: No such container: nobox\n")
     check(w("exec", "box"), 1, "", ".*requires at least 2 arguments.*")
     check(w("exec", "--frob", "box", "true"), 125, "", "unknown flag: --frob\nSee 'docker exec --help'.\n")
-    check(w("exec", "--privileged", "box", "true"), 125, "", ".*refused.*")
+    check(w("exec", "--privileged", "box", "true"), 1, "", "Error response from daemon: .*refused.*")
     check(w("exec", "-it", "box", "true"), 1, "", "the input device is not a TTY\n")
     check(w("exec", box[:12], "echo", "by prefix"), 0, "by prefix\n", "")
     same(w("stop", "-t", "0", "box").returncode, 0)
@@ -293,7 +293,7 @@ def _(w):
 @test("a name is taken once, and free again after rm")
 def _(w):
     box = w.box(start=False)
-    check(w("create", "--name", "box", "--network", "none", IMAGE, "true"), 125, "",
+    check(w("create", "--name", "box", "--network", "none", IMAGE, "true"), 1, "",
           f'Error response from daemon: Conflict. The container name "/box" is already in use by container "{box}". '
           r"You have to remove \(or rename\) that container to be able to reuse that name.\n")
     same(w("rm", "box").returncode, 0)
@@ -305,7 +305,8 @@ def _(w):
     for words in (["start", "no"], ["stop", "no"], ["kill", "no"], ["restart", "no"], ["pause", "no"], ["unpause", "no"],
                   ["rm", "no"], ["logs", "no"], ["top", "no"], ["wait", "no"], ["port", "no"], ["cp", "no:/x", "."],
                   ["stats", "--no-stream", "no"], ["exec", "no", "true"]):
-        check(w(*words), 1, "", "Error response from daemon: No such container: no\n", what=words[0])
+        check(w(*words), 1, "", "Error response from daemon: (cannot kill container: no: )?No such container: no\n"
+                                "(Error: failed to start containers: no\n)?", what=words[0])
     check(w("rm", "-f", "no"), 0, "", "Error response from daemon: No such container: no\n")
     check(w("inspect", "no"), 1, r"\[\]\n", "Error: No such object: no\n")
     check(w("inspect", "-f", "{{.Id}}", "no"), 1, r"\n", "Error: No such object: no\n")
@@ -320,19 +321,18 @@ REFUSED = [
 ]
 
 
-@test("what a box must not have is refused with 125, a reason, and nothing made")
+@test("what a box must not have is refused with a reason, by create with 1, by run with 125, and nothing made")
 def _(w):
     for flags in REFUSED:
-        for verb in ("create", "run"):
-            r = w(verb, *flags, IMAGE, "true")
-            check(r, 125, "", r"(docker: .*|invalid argument .*)\n", what=f"{verb} {flags}")
+        check(w("create", *flags, IMAGE, "true"), 1, "", r"Error response from daemon: .*\n", what=f"create {flags}")
+        check(w("run", *flags, IMAGE, "true"), 125, "", r"docker: Error response from daemon: .*\n", what=f"run {flags}")
     same(w("ps", "-aq").stdout, "")
     check(w("create", "--frob", IMAGE), 125, "", "unknown flag: --frob\nSee 'docker create --help'.\n")
     check(w("create", "-Z", IMAGE), 125, "", "unknown shorthand flag: 'Z' in -Z\nSee 'docker create --help'.\n")
     check(w("create"), 1, "", ".*requires at least 1 argument.*")
-    check(w("create", "--network", "none", "no-such-image", "true"), 125, "",
+    check(w("create", "--network", "none", "no-such-image", "true"), 1, "",
           "Unable to find image 'no-such-image:latest' locally\n"
-          "docker: Error response from daemon: No such image: no-such-image:latest\n.*")
+          "Error response from daemon: No such image: no-such-image:latest\n.*")
 
 
 @test("env files: no final newline, NUL, values of 1 MiB, missing, a name with blanks")
@@ -344,11 +344,12 @@ def _(w):
              (f"A B={secret}\n".encode(), "whitespaces"), (f"={secret}\n".encode(), "no variable name")]
     for data, word in cases:
         f = w.file("bad", data)
-        for words in (["create", "--network", "none", "--env-file", f, IMAGE, "true"], ["exec", "--env-file", f, "box", "true"]):
+        for status, before, words in ((125, "docker: ", ["create", "--network", "none", "--env-file", f, IMAGE, "true"]),
+                                      (1, "", ["exec", "--env-file", f, "box", "true"])):
             r = w(*words)
-            check(r, 125, "", f"docker: .*{word}.*", what=f"{words[0]} {word}")
+            check(r, status, "", f"{before}.*{word}.*", what=f"{words[0]} {word}")
             need(secret not in r.stderr, "the value is in the message")
-    check(w("exec", "--env-file", "/nonexistent", "box", "true"), 125, "", "docker: open /nonexistent: no such file or directory\n.*")
+    check(w("exec", "--env-file", "/nonexistent", "box", "true"), 1, "", "open /nonexistent: no such file or directory\n")
     f = w.file("most", "A=" + "x" * 131000)
     same(w("exec", "--env-file", f, "box", "sh", "-c", "echo ${#A}").stdout, "131000\n")
 
@@ -370,8 +371,8 @@ def _(w):
     os.symlink("/etc", os.path.join(w.top, "etc"))
     for source in ("/", "/etc", "/proc", "/sys", "/dev", "/run", "/etc/ssl", os.path.join(w.top, "etc"), w.env["CLAWDEN_DATA_DIR"]):
         r = w("create", "--network", "none", "-v", f"{source}:/x", IMAGE, "true")
-        check(r, 125, "", r"docker: .*", what=source)
-    check(w("create", "--network", "none", "--mount", f"type=bind,src={w.top}/missing,dst=/x", IMAGE, "true"), 125, "",
+        check(r, 1, "", r"Error response from daemon: .*", what=source)
+    check(w("create", "--network", "none", "--mount", f"type=bind,src={w.top}/missing,dst=/x", IMAGE, "true"), 1, "",
           ".*bind source path does not exist.*")
 
 
@@ -381,7 +382,7 @@ def _(w):
     marker = "86421357"
     p = w.start("exec", "box", "sleep", marker, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     need(wait_for(lambda: alive("sleep\0" + marker)), "it did not start")
-    check(w("rm", "box"), 1, "", ".*cannot remove container \"box\": container is running.*")
+    check(w("rm", "box"), 1, "", ".*cannot remove container \"/box\": container is running.*")
     check(w("rm", "-f", "box"), 0, "box\n", "")
     need(p.wait(20) != 0, "a killed command ended with 0")
     need(not alive("sleep\0" + marker), "the command lives on")
@@ -471,7 +472,38 @@ def _(w):
     check(w("start", "box"), 0, "box\n", "")
     check(w("stop", "-t", "0", "box"), 0, "box\n", "")
     same(status(), "exited")
-    check(w("kill", "-s", "FROB", "box"), 125, "", ".*invalid signal: FROB\n")
+    check(w("kill", "-s", "FROB", "box"), 1, "", ".*invalid signal: FROB\n")
+
+
+@test("a signal is the main command's, and the box ends with it; a stop does not wait in vain")
+def _(w):
+    how = ("inspect", "-f", "{{.State.Status}} {{.State.ExitCode}}")
+    w.box(command=("sleep", "500"))
+    check(w("kill", "-s", "TERM", "box"), 0, "box\n", "")
+    check(w("wait", "box"), 0, "143\n", "")
+    same(w("start", "box").returncode, 0)
+    begun = time.monotonic()
+    check(w("stop", "box"), 0, "box\n", "")
+    need(time.monotonic() - begun < 8, "the whole grace was waited for")
+    same(w(*how, "box").stdout, "exited 143\n")
+    w.box(name="heeds", command=("sh", "-c", "trap 'echo got > got; exit 5' USR1; echo up > up; while :; do sleep 0.05; done"))
+    need(wait_for(lambda: os.path.exists(os.path.join(w.ws, "up"))), "it did not start")
+    check(w("kill", "-s", "USR1", "heeds"), 0)
+    check(w("wait", "heeds"), 0, "5\n", "")
+    w.box(name="idle")
+    check(w("kill", "-s", "WINCH", "idle"), 0)
+    same(w(*how, "idle").stdout, "running 0\n")
+    check(w("kill", "-s", "TERM", "idle"), 0)
+    same(w(*how, "idle").stdout, "exited 143\n")
+
+
+@test("a main command that reads waits with -di, and its log outlives a restart")
+def _(w):
+    check(w("run", "-di", "--name", "box", "--network", "none", IMAGE, "sh", "-c", "echo begun; cat; echo ended"), 0, ID + "\n")
+    need(wait_for(lambda: w("logs", "box").stdout == "begun\n"), w("logs", "box").stdout)
+    same(w("inspect", "-f", "{{.State.Running}}", "box").stdout, "true\n")
+    same(w("restart", "-t", "1", "box").returncode, 0)
+    need(wait_for(lambda: w("logs", "box").stdout == "begun\nbegun\n"), w("logs", "box").stdout)
 
 
 @test("cp: files and folders both ways, links as links, nothing of a stopped box")
@@ -494,7 +526,14 @@ def _(w):
     with open(os.path.join(w.top, "back/sub/b")) as f:
         same(f.read(), "B" * 200000)
     same(os.readlink(os.path.join(w.top, "back/link")), "/etc/passwd")
-    check(w("cp", "box:/no/such", w.top), 1, "", "Error response from daemon: .*No such file or directory\n")
+    w("exec", "box", "sh", "-c", "echo own > /tmp/own; ln -s /tmp/own /tmp/lead")
+    check(w("cp", "-L", "box:/tmp/lead", os.path.join(w.top, "led")), 0, "", "")
+    with open(os.path.join(w.top, "led")) as f:
+        same(f.read(), "own\n", "what a link of the box leads to, in the box")
+    check(w("cp", "-L", "box:tmp/new/link", os.path.join(w.top, "passwd")), 0, "", "")
+    with open(os.path.join(w.top, "passwd")) as f:
+        need("sandbox" in f.read(), "the host's /etc/passwd came out of the box")
+    check(w("cp", "box:/no/such", w.top), 1, "", "Error response from daemon: Could not find the file /no/such in container box\n")
     check(w("cp", "a", "b"), 1, "", "must specify at least one container source\n")
     check(w("cp", "box:/a", "box:/b"), 1, "", "copying between containers is not supported\n")
     w("stop", "-t", "0", "box")
@@ -529,7 +568,7 @@ def _(w):
     bound = json.loads(w("inspect", "n1").stdout)[0]["NetworkSettings"]["Ports"]
     same((bound["9222/tcp"], bound["9224/udp"]), ([{"HostIp": "127.0.0.1", "HostPort": at.strip().split(":")[1]}], []))
     need(f"{at.strip()}->9222/tcp" in w("ps").stdout, w("ps").stdout)
-    check(w("create", "-p", "0.0.0.0:80:80", IMAGE), 125, "", ".*loopback alone.*")
+    check(w("create", "-p", "0.0.0.0:80:80", IMAGE), 1, "", ".*loopback alone.*")
     r = w("create", "--name", "n2", "--network", "none", "-p", "9222", IMAGE, "sleep", "infinity")
     check(r, 0, ID + "\n", "(.*\n)?clawden: --publish is recorded; with --network none nothing is forwarded\n")
     same(len(json.loads(w("inspect", "n2").stdout)[0]["Warnings"]), 1)
@@ -547,7 +586,7 @@ def _(w):
     p = w.start("exec", "box", "sleep", "5", stdin=subprocess.DEVNULL)
     need(wait_for(lambda: "sleep 5" in w("top", "box").stdout), "top")
     r = w("stats", "--no-stream", "--format", "{{.Name}} {{.PIDs}} {{.MemUsage}}")
-    check(r, 0, r"box [1-9]\d* \S+ / 1g\n", "")
+    check(r, 0, r"box [1-9]\d* [\d.]+[KM]?i?B / 1GiB\n", "")
     p.kill()
     p.wait()
 
@@ -632,6 +671,8 @@ def _(w):
          (f"{w.uid}:{w.uid}", "/work", "image", "sha256:" + config))
     same(sorted(o["Config"]["Env"]), ["A=image", "B=flag", "PATH=/bin"])
     same(w("image", "inspect", "-f", '{{ index .Config.Labels "kind" }}', "tiny:1").stdout, "test\n")
+    same(w("ps", "-a", "--filter", "label=kind=test", "--format", "{{.Names}}").stdout, "box\n")
+    check(w("rmi", "tiny:1"), 1, "", '.*conflict: unable to remove repository reference "tiny:1" .*is using its referenced image.*')
     same(w("images", "--format", "{{.Repository}}:{{.Tag}}").stdout, "tiny:1\n")
     same(w("rm", "box").returncode, 0)
     same(w("rmi", "tiny:1").returncode, 0)

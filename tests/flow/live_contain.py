@@ -782,10 +782,10 @@ def _(w):
         for flag in (["-v", f"{s}:/x"], ["-v", f"{s}:/x:ro"], ["--mount", f"type=bind,src={s},dst=/x"],
                      ["--mount", f"type=bind,src={ws},source={s},target=/x,ro"]):
             r = w.create("bad", *flag)
-            need(r.returncode == 125 and "bad" not in w("ps", "-a", "--format", "{{.Names}}").stdout, f"{flag}: {r}")
+            need(r.returncode == 1 and "bad" not in w("ps", "-a", "--format", "{{.Names}}").stdout, f"{flag}: {r}")
     for t in ("/", "/proc", "/proc/sys", "/x/../proc", "/sys", "/sys/fs/cgroup", "/dev", "/dev/null", "/dev/shm/../pts", "relative"):
         r = w.create("bad", "-v", f"{ws}:{t}")
-        same(r.returncode, 125, f"mount on {t}: {r.stderr}")
+        same(r.returncode, 1, f"mount on {t}: {r.stderr}")
 
 
 @test("system folders and other people's homes cannot be bound by root")
@@ -809,15 +809,15 @@ def _(w):
                   "--oom-score-adj -1000", "--oom-kill-disable", "--cgroup-parent /x", "--group-add 0", "--gpus all", "-v name:/x",
                   "--mount type=volume,src=v,dst=/x", "-v .:/x:shared", "-v .:/x:rshared"):
         r = w("create", "--name", "bad", *flags.split(), IMAGE, "sleep", "infinity")
-        need(r.returncode == 125, f"{flags}: {r}")
+        need(r.returncode in (1, 125), f"{flags}: {r}")
     same(w("ps", "-a", "-q").stdout, "")
-    same(w("exec", "--privileged", "x", "true").returncode, 125, "exec --privileged")
+    same(w("exec", "--privileged", "x", "true").returncode, 1, "exec --privileged")
 
 
 @test("names are only names, and an id is the box that has it")
 def _(w):
     for name in ("a", "-x", ".x", "..", "a b", "a/b", "../x", "a\nb", "a%s%n", "\x1b]0;x", "é", "a" * 129, "a:b", "a\x00b".split("\x00")[0]):
-        same(w.create(name).returncode, 125, repr(name))
+        same(w.create(name).returncode, 1, repr(name))
     same((os.listdir(os.path.join(w.data, "boxes")), os.listdir(os.path.join(w.data, "names"))) if os.path.isdir(w.data) else ([], []), ([], []))
     w.create("one")
     box_id = w("inspect", "-f", "{{.Id}}", "one").stdout.strip()

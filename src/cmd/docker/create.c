@@ -12,15 +12,11 @@
 /* A denial is a name that is taken, or something that a box must not see. */
 static int say_denied(const struct request *q, const struct error *why)
 {
-    if (why->code == ERR_EXISTS) {
-        (void)fprintf(
-            stderr,
-            "%sError response from daemon: Conflict. The container name \"/%s\" is already "
-            "in use by container \"%s\". You have to remove (or rename) that container to "
-            "be able to reuse that name.\n",
-            q->run ? "docker: " : "", q->record->name, why->msg);
-        return STATUS_REFUSED;
-    }
+    if (why->code == ERR_EXISTS)
+        return say_refused("Conflict. The container name \"/%s\" is already in use by container "
+                           "\"%s\". You have to remove (or rename) that container to be able to "
+                           "reuse that name.",
+                           q->record->name, why->msg);
     return say_refused("%s", why->msg);
 }
 
@@ -30,7 +26,7 @@ int create_box(struct request *q, int argc, char **argv, int *ret_status)
 
     if (!request_read(q, argc, argv, ret_status))
         return -1;
-    *ret_status = STATUS_REFUSED;
+    *ret_status = q->run ? STATUS_REFUSED : 1;
     if (!request_finish(q))
         return -1;
     if (sandbox_create(q->record, &err) < 0) {

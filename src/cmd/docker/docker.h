@@ -4,8 +4,8 @@
  * The drop-in `docker`: docker's words in, ClawDen's boxes out. What the verbs share.
  *
  * Each verb gets the words behind its name and returns the exit status, which is docker's: 0, 1 for
- * what "the daemon" refuses, 125 for flags and for refusals of create and run, 126 and 127 for
- * commands that cannot be executed, 64 for a bad template, else the command's own.
+ * what "the daemon" refuses, 125 for flags and for what run is refused, 126 and 127 for commands
+ * that cannot be executed, 64 for a bad template, else the command's own.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,8 +51,10 @@ int cmd_info(int argc, char **argv);
 
 /* "Error response from daemon: ..." on stderr; returns 1. */
 int say_daemon(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* "docker: Error response from daemon: ..." of create and run; returns 125. */
+/* The same for create and run, each in docker's way: create 1, run "docker: ..." and 125. */
 int say_refused(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* From here on refusals are those of run. */
+void say_for_run(void);
 /* "clawden: ..." on stderr: where a box differs from what was asked for. */
 void say_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The box, or a message as docker's; NULL then. */

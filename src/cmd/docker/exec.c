@@ -66,17 +66,19 @@ static int on_flag(void *arg, const struct flags *f)
         r = env_read_file(&w->files, f->value, &err);
         break;
     case X_PRIVILEGED:
-        if (f->on) {
-            (void)say_refused("--privileged is refused: a box never has privileges over the host");
-            return -1;
-        }
+        if (f->on)
+            return -say_daemon("--privileged is refused: a box never has privileges over the host");
         break;
     default: /* --detach-keys: there is nothing to detach from */
         break;
     }
-    if (r < 0)
+    if (r < 0 && f->flag->id == X_ENV) {
         (void)fprintf(stderr, "docker: %s\nSee 'docker exec --help'.\n", err.msg);
-    return r;
+        return -FLAGS_FAILED;
+    }
+    if (r < 0)
+        (void)fprintf(stderr, "%s\n", err.msg);
+    return r < 0 ? -1 : 0;
 }
 
 /* ---- OPENCLAW_PREPEND_PATH ---- */
@@ -159,8 +161,28 @@ static int say_failure(const struct box_record *r, const char *ref, const struct
         return say_daemon("container %s is not running", r->id);
     if (err->code == ERR_DENIED && sandbox_state(r, &state, &ignored) >= 0 && state.paused)
         return say_daemon("Container %s is paused, unpause the container before exec", ref);
-    (void)fprintf(stderr, "OCI runtime exec failed: exec failed: %s\n", err->msg);
+    (void)fprintf(stderr, "%s%s\n",
+                  strncmp(err->msg, "unable to find ", 15) == 0
+                      ? "" /* a user or a group: found out before anything is executed */
+                      : "OCI runtime exec failed: exec failed: ",
+                  err->msg);
     return 126;
+}
+
+/* A command in the background has nobody to tell its status: what cannot be begun is the daemon's
+ * refusal. */
+static int say_outcome(const struct box_record *r, const struct words *w,
+                       const struct run_result *res)
+{
+    static const char before[] = "OCI runtime exec failed: exec failed: ";
+    char text[sizeof(before) + 64];
+    int status;
+
+    (void)snprintf(text, sizeof(text), "%s%s", w->exec.detach ? "Error response from daemon: " : "",
+                   before);
+    status =
+        outcome_status(res, text, w->exec.argv[0], w->exec.workdir ? w->exec.workdir : r->workdir);
+    return w->exec.detach && status ? 1 : status;
 }
 
 static int run(const char *ref, struct words *w)
@@ -175,10 +197,14 @@ static int run(const char *ref, struct words *w)
         (void)fprintf(stderr, "docker: %s\n", err.msg);
         return STATUS_REFUSED;
     }
+    if (w->exec.workdir && w->exec.workdir[0] && w->exec.workdir[0] != '/') {
+        (void)fprintf(stderr, "OCI runtime exec failed: exec failed: Cwd must be an absolute path: "
+                              "unknown\n");
+        return 126;
+    }
     if (sandbox_exec(r, &w->exec, &res, &err) < 0)
         return say_failure(r, ref, &err);
-    return outcome_status(&res, "OCI runtime exec failed: exec failed: ", w->exec.argv[0],
-                          w->exec.workdir ? w->exec.workdir : r->workdir);
+    return say_outcome(r, w, &res);
 }
 
 int cmd_exec(int argc, char **argv)

@@ -27,7 +27,8 @@ int flags_bad(const struct flags *f, const char *format, ...)
     else
         (void)fprintf(stderr, "invalid argument \"%s\" for \"--%s\" flag: %s\n", f->value,
                       f->flag->name, reason);
-    return see_help(f);
+    (void)see_help(f);
+    return -FLAGS_FAILED;
 }
 
 void flags_help(const struct flags *f)
@@ -68,8 +69,10 @@ static bool read_bool(const char *s, bool *ret)
 static int take_switch(struct flags *f, const char *value)
 {
     f->value = value ? value : "true";
-    if (!read_bool(f->value, &f->on))
-        return flags_bad(f, "strconv.ParseBool: parsing \"%s\": invalid syntax", f->value);
+    if (!read_bool(f->value, &f->on)) {
+        (void)flags_bad(f, "strconv.ParseBool: parsing \"%s\": invalid syntax", f->value);
+        return -1;
+    }
     return 1;
 }
 
@@ -179,10 +182,14 @@ bool flags_read(struct flags *f, int least, int most, int (*fn)(void *arg, const
 {
     int r;
 
-    f->status = FLAGS_FAILED;
-    while ((r = flags_next(f)) > 0)
-        if (fn && fn(arg, f) < 0)
+    while ((r = flags_next(f)) > 0) {
+        int said = fn ? fn(arg, f) : 0;
+
+        f->status = -said;
+        if (said < 0)
             return false;
+    }
+    f->status = FLAGS_FAILED;
     if (r == -2)
         f->status = 0;
     if (r < 0)

@@ -46,11 +46,11 @@ struct flags {
  * `--help` prints the help and gives -2: exit 0.
  */
 int flags_next(struct flags *f);
-/* Says in docker's words why a value is not one; -1. */
+/* Says in docker's words why a value is not one; -FLAGS_FAILED. */
 int flags_bad(const struct flags *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /*
- * Gives every flag to fn (negative: it said why not), then counts the words; most < 0 is any
- * number. False: leave with f->status.
+ * Gives every flag to fn (negative: it said why not; minus the exit status), then counts the words;
+ * most < 0 is any number. False: leave with f->status.
  */
 bool flags_read(struct flags *f, int least, int most, int (*fn)(void *arg, const struct flags *f),
                 void *arg);

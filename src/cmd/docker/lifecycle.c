@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cmd/docker/docker.h"
 #include "cmd/docker/flags.h"
+#include "cmd/docker/outcome.h"
 #include "sandbox/sandbox.h"
 
 enum { V_TIME, V_SIGNAL, V_FORCE, V_VOLUMES, V_LINK, V_ATTACH, V_INTERACTIVE };
@@ -63,10 +64,8 @@ static int on_flag(void *arg, const struct flags *f)
         break;
     case V_SIGNAL:
         o->signo = read_signal(f->value);
-        if (!o->signo) {
-            (void)say_daemon("invalid signal: %s", f->value);
-            return -1;
-        }
+        if (!o->signo)
+            return -say_daemon("invalid signal: %s", f->value);
         break;
     case V_FORCE:
         o->force = f->on;
@@ -93,10 +92,39 @@ static bool read_words(struct flags *f, int argc, char **argv, struct options *o
 
 /* ---- verbs ---- */
 
-static int start(const struct box_record *r, void *arg, struct error *err)
+static int start(const struct box_record *r, struct error *err)
 {
-    (void)arg;
-    return sandbox_start(r, err);
+    struct box_state s;
+    int n = sandbox_state(r, &s, err);
+
+    if (n >= 0 && s.paused)
+        return error_set(err, ERR_DENIED, "cannot start a paused container, try unpause instead");
+    return n < 0 ? n : sandbox_start(r, err);
+}
+
+/* Each of them; those that could not be started are named together at the end, as docker does. */
+static int start_all(char **words)
+{
+    char failed[1024] = "";
+
+    for (; *words; words++) {
+        autoptr(box_record) r = say_find(*words);
+        size_t n = strlen(failed);
+        struct error err;
+
+        if (r && start(r, &err) >= 0) {
+            puts(*words);
+            continue;
+        }
+        if (r && !outcome_of_start(&err, OUTCOME_CREATE, r->command[0], r->workdir))
+            (void)say_daemon("%s", err.msg);
+        (void)snprintf(failed + n, sizeof(failed) - n, "%s%s", n ? ", " : "", *words);
+    }
+    if (!failed[0])
+        return 0;
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "Error: failed to start containers: %s\n", failed);
+    return 1;
 }
 
 static int stop(const struct box_record *r, void *arg, struct error *err)
@@ -126,7 +154,7 @@ int cmd_start(int argc, char **argv)
         return say_daemon(
             "start --attach is not supported by ClawDen: 'docker run' attaches, 'docker "
             "logs -f' shows what is written");
-    return say_each(f.words, start, &o);
+    return start_all(f.words);
 }
 
 static const struct flag stop_rows[] = {
@@ -155,9 +183,8 @@ static int not_running(const struct box_record *r, struct error *err)
     return error_set(err, ERR_NOT_FOUND, "container %s is not running", r->id);
 }
 
-static int send_signal(const struct box_record *r, void *arg, struct error *err)
+static int send_signal(const struct box_record *r, const struct options *o, struct error *err)
 {
-    const struct options *o = arg;
     struct box_state s;
     int n = sandbox_state(r, &s, err);
 
@@ -176,8 +203,22 @@ int cmd_kill(int argc, char **argv)
                                         "what the main command gets (default KILL: everything)"}};
     struct flags f = {.verb = "kill", .rows = rows, .n_rows = 1};
     struct options o = {.signo = SIGKILL};
+    int status = 0;
 
-    return read_words(&f, argc, argv, &o) ? say_each(f.words, send_signal, &o) : f.status;
+    if (!read_words(&f, argc, argv, &o))
+        return f.status;
+    for (char **w = f.words; *w; w++) {
+        autoptr(box_record) r = NULL;
+        struct error err;
+
+        if (sandbox_find(*w, &r, &err) < 0 && err.code == ERR_NOT_FOUND)
+            status = say_daemon("cannot kill container: %s: No such container: %s", *w, *w);
+        else if (!r || send_signal(r, &o, &err) < 0)
+            status = say_daemon("%s", err.msg);
+        else
+            puts(*w);
+    }
+    return status;
 }
 
 static int set_paused(const struct box_record *r, void *arg, struct error *err)
@@ -186,7 +227,7 @@ static int set_paused(const struct box_record *r, void *arg, struct error *err)
     struct box_state s;
     int n = sandbox_state(r, &s, err);
 
-    if (n >= 0 && !s.running)
+    if (n >= 0 && !s.running && pause)
         return not_running(r, err);
     if (n >= 0 && s.paused == pause)
         return error_set(err, ERR_INVALID, "Container %s is %spaused", r->id,
@@ -227,10 +268,9 @@ static int remove_one(const char *ref, const struct options *o)
         return o->force ? 0 : 1;
     }
     if (!o->force && sandbox_state(r, &s, &err) >= 0 && s.running)
-        return say_daemon(
-            "cannot remove container \"%s\": container is %s: stop the container before "
-            "removing or force remove",
-            r->name, describe_status(&s));
+        return say_daemon("cannot remove container \"/%s\": container is %s", r->name,
+                          s.paused ? "paused and must be unpaused first"
+                                   : "running: stop the container before removing or force remove");
     if (sandbox_remove(r, o->force, &err) < 0)
         return say_daemon("%s", err.msg);
     puts(ref);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "cmd/docker/docker.h"
 #include "engine/run.h"
 
@@ -31,6 +32,7 @@ static int not_started(const struct run_result *res, const char *before, const c
                        const char *workdir)
 {
     bool at_folder = res->exec_at && strstr(res->exec_at, "folder");
+    int sys = word[0] ? res->exec_sys : ENOENT; /* "" would be the folder itself */
 
     if (at_folder) {
         (void)fprintf(
@@ -40,7 +42,7 @@ static int not_started(const struct run_result *res, const char *before, const c
             before, workdir ? workdir : "/", reason(res->exec_sys));
         return 126;
     }
-    if (res->exec_sys == ENOENT && !strchr(word, '/'))
+    if (sys == ENOENT && !strchr(word, '/'))
         (void)fprintf(
             stderr,
             "%sunable to start container process: exec: \"%s\": executable file not found "
@@ -49,10 +51,10 @@ static int not_started(const struct run_result *res, const char *before, const c
     else
         (void)fprintf(stderr,
                       "%sunable to start container process: exec: \"%s\": %s%s%s%s: unknown\n",
-                      before, word, res->exec_sys == ENOENT ? "stat " : "",
-                      res->exec_sys == ENOENT ? word : "", res->exec_sys == ENOENT ? ": " : "",
-                      reason(res->exec_sys));
-    return res->exec_sys == ENOENT ? 127 : 126;
+                      before, word, sys == ENOENT || sys == ENOTDIR ? "stat " : "",
+                      sys == ENOENT || sys == ENOTDIR ? word : "",
+                      sys == ENOENT || sys == ENOTDIR ? ": " : "", reason(sys));
+    return sys == ENOENT ? 127 : 126;
 }
 
 int outcome_status(const struct run_result *res, const char *before, const char *word,
@@ -65,4 +67,18 @@ int outcome_status(const struct run_result *res, const char *before, const char 
     if (run_limit_text(res, text, sizeof(text))[0])
         say_note("%s", text);
     return run_exit_status(res);
+}
+
+int outcome_of_start(const struct error *err, const char *before, const char *word,
+                     const char *workdir)
+{
+    struct run_result res = {.exec_sys = err->sys, .exec_at = "execute"};
+
+    if (err->code != ERR_SYS || !err->sys)
+        return 0;
+    if (strncmp(err->msg, "enter the folder '", 18) == 0)
+        res.exec_at = "enter the folder";
+    else if (strncmp(err->msg, "execute '", 9) != 0)
+        return 0;
+    return not_started(&res, before, word, workdir);
 }

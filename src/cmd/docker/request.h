@@ -27,7 +27,7 @@ struct request {
 
 /* Reads the words. False: leave with *ret_status. */
 bool request_read(struct request *q, int argc, char **argv, int *ret_status);
-/* With the image's own settings and our defaults. False: a message was written, leave with 125. */
+/* With the image's own settings and our defaults. False: a message was written. */
 bool request_finish(struct request *q);
 void request_done(struct request *q);
 

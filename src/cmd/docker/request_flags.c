@@ -134,9 +134,8 @@ const size_t request_n_rows = sizeof(request_rows) / sizeof(*request_rows);
 
 static int refuse(const char *flag, const char *value, const char *reason)
 {
-    (void)say_refused("--%s%s%s is refused: %s", flag, value ? " " : "", value ? value : "",
-                      reason);
-    return -1;
+    return -say_refused("--%s%s%s is refused: %s", flag, value ? " " : "", value ? value : "",
+                        reason);
 }
 
 static int refuse_flag(const struct flags *f)
@@ -244,6 +243,26 @@ static int add_label(struct request *q, const struct flags *f)
     return 0;
 }
 
+/* --mount is read by docker's client, the others by its daemon. */
+static int bad_mount(const struct flags *f, const struct error *err)
+{
+    if (f->flag->id == F_MOUNT)
+        return flags_bad(f, "%s", err->msg);
+    if (strstr(err->msg, "colons"))
+        return -say_refused("invalid volume specification: '%s'", f->value);
+    if (f->flag->id == F_TMPFS || strncmp(err->msg, "invalid mount", 13) != 0)
+        return -say_refused("%s", err->msg);
+    return -say_refused(
+        "invalid volume specification: '%s': invalid mount config for type \"bind\": %s", f->value,
+        err->msg);
+}
+
+static bool is_same_mount(const struct box_mount *a, const struct box_mount *b)
+{
+    return a->kind == BOX_BIND && b->kind == BOX_BIND && strcmp(a->source, b->source) == 0 &&
+           strcmp(a->options ? a->options : "", b->options ? b->options : "") == 0;
+}
+
 static int add_mount(struct request *q, const struct flags *f,
                      int (*parse)(const char *, struct box_mount *, struct error *))
 {
@@ -252,20 +271,24 @@ static int add_mount(struct request *q, const struct flags *f,
     struct error err;
 
     if (parse(f->value, &m, &err) < 0)
-        return err.code == ERR_INVALID ? flags_bad(f, "%s", err.msg)
+        return err.code == ERR_INVALID ? bad_mount(f, &err)
                                        : refuse(f->flag->name, f->value, err.msg);
     for (size_t i = 0; i < r->n_mounts; i++)
         if (strcmp(r->mounts[i].target, m.target) == 0) {
-            (void)say_refused("Duplicate mount point: %s", m.target);
+            int status = is_same_mount(&r->mounts[i], &m)
+                             ? 0
+                             : say_refused("Duplicate mount point: %s", m.target);
+
             values_mount_done(&m);
-            return -1;
+            return -status;
         }
     if (f->flag->id == F_MOUNT && m.kind == BOX_BIND && access(m.source, F_OK) < 0) {
-        (void)say_refused(
+        int status = say_refused(
             "invalid mount config for type \"bind\": bind source path does not exist: %s",
             m.source);
+
         values_mount_done(&m);
-        return -1;
+        return -status;
     }
     q->has_tmp |= strcmp(m.target, "/tmp") == 0;
     r->mounts = realloc(r->mounts, (r->n_mounts + 1) * sizeof(*r->mounts));
@@ -311,8 +334,8 @@ static int add_port(struct request *q, const struct flags *f)
         if (err.code == ERR_INVALID)
             (void)fprintf(stderr, "docker: %s\nSee 'docker %s --help'.\n", err.msg, f->verb);
         else
-            (void)refuse("publish", f->value, err.msg);
-        return -1;
+            return refuse("publish", f->value, err.msg);
+        return -FLAGS_FAILED;
     }
     if (p.port == 53 || p.port == NET_PROXY_PORT || p.port == NET_CAUGHT_PORT) {
         values_port_done(&p);
@@ -337,10 +360,8 @@ static int set_memory(struct request *q, const struct flags *f)
 
     if (values_size(f->value, &q->record->limits.memory_bytes, &err) < 0)
         return flags_bad(f, "%s", err.msg);
-    if (q->record->limits.memory_bytes && q->record->limits.memory_bytes < 6 << 20) {
-        (void)say_refused("Minimum memory limit allowed is 6MB");
-        return -1;
-    }
+    if (q->record->limits.memory_bytes && q->record->limits.memory_bytes < 6 << 20)
+        return -say_refused("Minimum memory limit allowed is 6MB");
     q->has_memory = true;
     return 0;
 }
@@ -386,7 +407,7 @@ static int set_env(struct request *q, const struct flags *f)
         return 0;
     }
     (void)fprintf(stderr, "docker: %s\nSee 'docker %s --help'.\n", err.msg, f->verb);
-    return -1;
+    return -FLAGS_FAILED;
 }
 
 static int set_platform(const struct flags *f)
@@ -437,11 +458,9 @@ static int add_address(struct request *q, const struct flags *f)
 
 static int set_workdir(struct request *q, const struct flags *f)
 {
-    if (f->value[0] != '/') {
-        (void)say_refused("the working directory '%s' is invalid, it needs to be an absolute path",
-                          f->value);
-        return -1;
-    }
+    if (f->value[0] != '/')
+        return -say_refused(
+            "the working directory '%s' is invalid, it needs to be an absolute path", f->value);
     strings_set(&q->record->workdir, f->value);
     return 0;
 }
@@ -450,11 +469,11 @@ static int set_name(struct request *q, const struct flags *f)
 {
     const char *name = f->value[0] == '/' ? f->value + 1 : f->value;
 
-    if (!values_is_name(name) || strlen(name) > 200) {
-        (void)say_refused("Invalid container name (%s), only [a-zA-Z0-9][a-zA-Z0-9_.-] are allowed",
-                          f->value);
-        return -1;
-    }
+    if (!f->value[0])
+        return 0; /* as if it had not been said */
+    if (!values_is_name(name) || strlen(name) > 200)
+        return -say_refused(
+            "Invalid container name (%s), only [a-zA-Z0-9][a-zA-Z0-9_.-] are allowed", f->value);
     strings_set(&q->record->name, name);
     return 0;
 }

@@ -21,11 +21,17 @@ static void remove_box(const struct box_record *r)
 static int run_detached(const struct box_record *r)
 {
     struct error err;
+    int status;
 
-    if (sandbox_start(r, &err) < 0)
+    if (sandbox_start(r, &err) >= 0) {
+        puts(r->id);
+        return 0;
+    }
+    status = outcome_of_start(&err, "docker: " OUTCOME_CREATE, r->command[0], r->workdir);
+    if (!status)
         return say_refused("%s", err.msg);
-    puts(r->id);
-    return 0;
+    puts(r->id); /* the box is there, and stays unless it was to be removed */
+    return status;
 }
 
 static int run_attached(const struct box_record *r)
@@ -39,11 +45,7 @@ static int run_attached(const struct box_record *r)
     }
     if (sandbox_run(r, r->open_stdin, r->tty, &res, &err) < 0)
         return say_refused("%s", err.msg);
-    return outcome_status(
-        &res,
-        "docker: Error response from daemon: failed to create task for container: "
-        "failed to create shim task: OCI runtime create failed: ",
-        r->command[0], r->workdir);
+    return outcome_status(&res, "docker: " OUTCOME_CREATE, r->command[0], r->workdir);
 }
 
 int cmd_run(int argc, char **argv)
@@ -51,6 +53,7 @@ int cmd_run(int argc, char **argv)
     struct request q = {.run = true};
     int status = 0;
 
+    say_for_run();
     if (create_box(&q, argc, argv, &status) >= 0) {
         status = q.detach ? run_detached(q.record) : run_attached(q.record);
         /* A detached box removes itself when it ends, or the next docker does. */

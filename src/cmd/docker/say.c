@@ -10,6 +10,13 @@
 #include "cmd/docker/docker.h"
 #include "sandbox/sandbox.h"
 
+static bool is_run;
+
+void say_for_run(void)
+{
+    is_run = true;
+}
+
 static void say(const char *before, const char *format, va_list ap)
 {
     char text[2048];
@@ -37,9 +44,10 @@ int say_refused(const char *format, ...)
     va_list ap;
 
     va_start(ap, format);
-    say("docker: Error response from daemon: ", format, ap);
+    say(is_run ? "docker: Error response from daemon: " : "Error response from daemon: ", format,
+        ap);
     va_end(ap);
-    return STATUS_REFUSED;
+    return is_run ? STATUS_REFUSED : 1;
 }
 
 void say_note(const char *format, ...)

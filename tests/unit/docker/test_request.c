@@ -93,8 +93,31 @@ static void test_openclaw(void **state)
     request_done(&q);
 }
 
+static void check_refused(const char *const row[5], int want)
+{
+    const char *words[6] = {row[0], row[1], row[2], row[3], row[4], NULL};
+    struct request q = {0};
+    int status = -1;
+
+    CHECK(!read_words(&q, words, &status), "%s %s: taken", words[0], words[1]);
+    CHECK(status == want, "%s %s: status %d", words[0], words[1], status);
+    request_done(&q);
+}
+
+/* The words of create: what docker's client finds out itself is 125, what its daemon does is 1. */
 static void test_refused(void **state)
 {
+    static const char *const malformed[][5] = {
+        {"--memory", "x", "img"},
+        {"--label", "=x", "img"},
+        {"-e", "=x", "img"},
+        {"--env-file", "/nonexistent", "img"},
+        {"--dns", "foo", "img"},
+        {"--add-host", "foo", "img"},
+        {"--pull", "sometimes", "img"},
+        {"--frob", "img"},
+        {"-Z", "img"},
+    };
     static const char *const rows[][5] = {
         {"--privileged", "img"},
         {"--network", "host", "img"},
@@ -119,31 +142,16 @@ static void test_refused(void **state)
         {"-v", "/a:/b", "--tmpfs=/b", "img"},
         {"-p", "80-90:80-90", "img"},
         {"--memory", "5m", "img"},
-        {"--memory", "x", "img"},
         {"--name", "a b", "img"},
-        {"--label", "=x", "img"},
-        {"-e", "=x", "img"},
-        {"--env-file", "/nonexistent", "img"},
-        {"--dns", "foo", "img"},
-        {"--add-host", "foo", "img"},
         {"-w", "relative", "img"},
-        {"--pull", "sometimes", "img"},
         {"--mount", "type=bind,src=/nonexistent-source,dst=/x", "img"},
-        {"--frob", "img"},
-        {"-Z", "img"},
     };
 
     (void)state;
     FOR_EACH(row, rows)
-    {
-        const char *words[6] = {(*row)[0], (*row)[1], (*row)[2], (*row)[3], (*row)[4], NULL};
-        struct request q = {0};
-        int status = -1;
-
-        CHECK(!read_words(&q, words, &status), "%s %s: taken", words[0], words[1]);
-        CHECK(status == 125, "%s %s: status %d", words[0], words[1], status);
-        request_done(&q);
-    }
+    check_refused(*row, 1);
+    FOR_EACH(row, malformed)
+    check_refused(*row, 125);
 }
 
 static void test_taken(void **state)
@@ -194,7 +202,7 @@ static void test_env_order(void **state)
 
 static const struct CMUnitTest claims[] = {
     CLAIM("the create of OpenClaw is understood to its last word", test_openclaw),
-    CLAIM("what a box must not have is refused with 125", test_refused),
+    CLAIM("what a box must not have is refused", test_refused),
     CLAIM("what is harmless is taken", test_taken),
     CLAIM_IN_TEMP("env files and env are kept apart; words behind the image are the command's",
                   test_env_order),
