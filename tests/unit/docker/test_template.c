@@ -102,6 +102,8 @@ static void test_go(void **state)
         {"{{eq \"c\" \"a\" \"b\" \"c\"}}", "true"},
         {"{{and .State.Running .State.Paused}} {{or .State.Paused \"x\"}}", "false x"},
         {"{{truncate .Id 5}}", "aaaaa"},
+        {"{{slice .Id 0 5}}", "aaaaa"},
+        {"{{slice .Id 5 5}}", ""},
         {"{{.Config.Labels \"k\"}}", "v"}, /* as ps does with .Label */
     };
 
