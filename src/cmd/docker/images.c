@@ -59,12 +59,21 @@ static void put_config(struct buf *b, const struct image *image)
         buf_json_str(b, image->labels[i].name, image->labels[i].value);
     buf_puts(b, "}");
     buf_json_key(b, "ExposedPorts");
-    buf_puts(b, "{");
+    buf_puts(b, image->ports[0] ? "{" : "null");
     for (size_t i = 0; image->ports[i]; i++) {
         buf_json_key(b, image->ports[i]);
         buf_puts(b, "{}");
     }
-    buf_puts(b, "}}");
+    buf_puts(b, image->ports[0] ? "}}" : "}");
+}
+
+/* What no image of ours has, in docker's types. */
+static void put_never(struct buf *b)
+{
+    buf_json_key(b, "RepoDigests");
+    buf_puts(b, "[]");
+    buf_json_str(b, "Parent", "");
+    buf_json_str(b, "Author", "");
 }
 
 static void put_image(struct buf *b, const struct image *image)
@@ -75,6 +84,7 @@ static void put_image(struct buf *b, const struct image *image)
     (void)snprintf(text, sizeof(text), "sha256:%s", image->id);
     buf_json_str(b, "Id", text);
     show_strings(b, "RepoTags", image->names);
+    put_never(b);
     buf_json_str(b, "Comment", "");
     buf_json_str(b, "Created", say_time(image->created_usec, text, sizeof(text)));
     buf_json_str(b, "Architecture", image->architecture);
@@ -98,6 +108,7 @@ static void put_served(struct buf *b)
     buf_puts(b, "{");
     buf_json_str(b, "Id", "");
     show_strings(b, "RepoTags", tags);
+    put_never(b);
     buf_json_str(b, "Comment", SERVED_NOTE);
     buf_json_str(b, "Os", "linux");
     buf_json_num(b, "Size", 0);
