@@ -39,6 +39,7 @@ LIMITS = "a box has limits even if nobody names one"
 INIT = "a box always has an init, so its command is not process 1, which the kernel shields from signals"
 NO_FILE = "a file of docker's, not of ours"
 ONE_LOG = "one file keeps the two streams in the order in which they were written; it does not tell them apart"
+NO_TIMES = "the log holds what was written, not when; that is said instead of showing everything"
 ENDS = "a command ends with whoever asked for it: an agent's timeout kills the client, and means the command"
 HOSTS = "an image that has no /etc/hosts and is not to be changed has no place for one"
 GO = "docker prints Go's own structures; ours has JSON alone"
@@ -80,6 +81,7 @@ DIFFERENT = [
     (r"\w*frob", "stderr", r"docker: 'frob' is not a docker command\.\n.*", r"docker: unknown command: docker frob\n.*", OLD),
     (r"(container|image|network) frob", "stderr", r"\nUsage:  docker (\w+) COMMAND\n.*", r"docker: unknown command: docker <1> frob\n.*", OLD),
     (r"--frob ps", "stderr", r"(unknown flag: --frob\nSee 'docker --help'\.\n).+", r"<1>", "docker 20.10 prints its whole help behind it"),
+    (r"(\w+) a( b)?", "stderr", r".*\n", r"docker: '\w+' is not part of ClawDen's drop-in docker: .+\n", "not there; what to do instead is"),
     (r"create --pull frob .*", "status", r"0", r"125", OLD),
     (r"create --pull frob .*", "stdout", r"<id>\n", r"", OLD),
     (r"create --pull frob .*", "stderr", r"", r"invalid argument .*must be one of .*", OLD),
@@ -111,6 +113,7 @@ DIFFERENT = [
     (r"(plain|full) .*", "HostnamePath", r'"TOP.*"', r'""', NO_FILE),
     (r"(plain|full) .*", "HostsPath", r'"TOP.*"', r'""', NO_FILE),
     (r"(plain|full) .*", "NetworkSettings.Networks", r'(.*"EndpointID": )"(?:<id>)?"(.*"NetworkID": )"<id>"(.*)', r'<1>""<2>""<3>', "networks are names"),
+    (r"image", "Metadata", r".*LastTagTime.*", r"null", "when an image was last named is not kept"),
     (r"inspect -f {{.State}} box", "stdout", r"{running .*}\n", r"map\[.*\]\n", GO),
     (r"inspect -f {{split .*", "status", r"0", r"64", "templates have docker's functions except split, which would make a list"),
     (r"inspect -f {{split .*", "stdout", r"\[ box\]\n", r"", "templates have docker's functions except split, which would make a list"),
@@ -150,6 +153,9 @@ DIFFERENT = [
     (r"run .*/new/deep:/host .*", "stderr", r"", r"docker: warning: bind 'WS/new/deep' is left out: .*", "C19: a folder that is not there is left out, not made as root"),
     (r"inspect .* bad(too)?", "stdout", r"created 127( failed to create .*)?\n", r"exited 127 ?\n", "it was started: its init ran, its command could not"),
 
+    (r"cp box:/etc/text -", "status", r"0", r"1", "no tar streams; files and folders are copied as such"),
+    (r"cp box:/etc/text -", "stdout", r"text\0.*", r"", "no tar streams; files and folders are copied as such"),
+    (r"cp box:/etc/text -", "stderr", r"", r"Error response from daemon: tar streams are not supported .*", "no tar streams; files and folders are copied as such"),
     (r"cp .*@WS/[ab]( .*)?", "status", r"0", r"1", NO_STOPPED),
     (r"cp .*@WS/[ab]( .*)?", "stderr", r"", r"Error response from daemon: container box is not running: .*", NO_STOPPED),
     (r"exec box cat /work/a", "status", r"0", r"1", NO_STOPPED),
@@ -159,6 +165,9 @@ DIFFERENT = [
     (r"logs --tail x? talk", "status", r"0", r"125", "what is no number is told, not taken for all"),
     (r"logs --tail x? talk", "stdout", r"line 1\n.*", r"", "what is no number is told, not taken for all"),
     (r"logs --tail x? talk", "stderr", r"", r"invalid argument .*", "what is no number is told, not taken for all"),
+    (r"logs --since .*", "status", r"0", r"1", NO_TIMES),
+    (r"logs --since .*", "stdout", r"line 1\n.*", r"", NO_TIMES),
+    (r"logs --since .*", "stderr", r"", r"Error response from daemon: --since is not supported by ClawDen: .*", NO_TIMES),
     (r"logs (-f )?both", "stdout", r"out\nout2\n", r"out\nerr\nout2\n", ONE_LOG),
     (r"logs (-f )?both", "stderr", r"err\n", r"", ONE_LOG),
     (r"logs seen", "stdout", r"seen\n(.*)", r"<1>", "what an attached run writes goes to whoever started it, and nowhere else"),
@@ -525,6 +534,7 @@ def _(w):
     w("exec", "box", "sh", "-c", "echo out; echo err >&2; echo out2; echo err2 >&2; exit 9")
     w("exec", "box", "sh", "-c", "seq 1 200000")
     w("exec", "box", "sh", "-c", "printf 'no newline'")
+    w("exec", "-t", "box", "sh", "-c", "echo terminal; test -t 1 && echo yes; echo err >&2; exit 3")
     w("exec", "-i", "box", "sh", "-c", "exec <&-; echo closed", given=b"unread")
     w("exec", "-d", "box", "sh", "-c", "echo later > /tmp/later")
     need(all(wait_for(lambda: side("exec", "box", "cat", "/tmp/later").out == "later\n") for side in (REAL, OURS)), "exec -d did not run")
@@ -592,15 +602,14 @@ def field(o, path):
     return json.dumps(o, sort_keys=True)
 
 
-def fields(w, name, what):
+def fields(w, name, what, paths=FIELDS):
     real, ours = w.ask("inspect", "--format", "{{json .}}", name)
     a, b = json.loads(real.out), json.loads(ours.out)
-    for path in FIELDS:
+    for path in paths:
         COUNT["fields"] += 1
         x, y = REAL.plain(field(a, path)), OURS.plain(field(b, path))
         if x != y:
             w.note(what, path, x, y)
-    return a, b
 
 
 @test("inspect: the fields that clients read, of a plain box and of one with everything")
@@ -620,6 +629,18 @@ def _(w):
     fields(w, "full", "full created")
     w.setup("start", "full")
     fields(w, "full", "full running")
+
+
+IMAGE_FIELDS = [
+    "Id", "RepoTags", "RepoDigests", "Comment", "Created", "Author", "Architecture", "Os", "RootFS.Type", "RootFS.Layers", "Config.User",
+    "Config.Env", "Config.Cmd", "Config.Entrypoint", "Config.WorkingDir", "Config.Labels", "Config.ExposedPorts", "Config.Volumes",
+    "Parent", "Metadata",
+]
+
+
+@test("inspect: the fields of an image")
+def _(w):
+    fields(w, IMAGE, "image", IMAGE_FIELDS)
 
 
 @test("inspect: templates, lists, what is missing, what is none")
@@ -705,10 +726,9 @@ def _(w):
     w.box("--init", start=False)
     for words in (["pause"], ["unpause"], ["stop"], ["kill"], ["start"], ["start"], ["pause"], ["pause"], ["start"], ["unpause"], ["unpause"],
                   ["stop", "-t", "5"], ["stop"], ["pause"], ["kill"], ["restart", "-t", "5"], ["restart", "-t", "0"], ["kill", "-s", "FROB"],
-                  ["kill", "-s", "0"], ["kill", "-s", "SIGUSR1x"], ["kill"], ["kill"], ["start"], ["kill", "--signal=TERM"]):
+                  ["kill", "-s", "0"], ["kill", "-s", "SIGUSR1x"], ["kill"], ["kill"], ["start"], ["kill", "--signal=TERM"], ["wait"],
+                  ["start"], ["kill", "-s", "2"], ["wait"], ["start"], ["kill", "-s", "sighup"], ["wait"], ["start"], ["kill", "-s", "WINCH"]):
         w(*words, "box")
-        if words[0] == "kill" and "TERM" in words[-1]:
-            w("wait", "box")
         w("inspect", "-f", state, "box")
     w.setup("start", "box")
     w.setup("pause", "box")
@@ -794,6 +814,11 @@ def _(w):
     w(*rm, "--entrypoint", "echo", IMAGE, "word", "two")
     w(*rm, "--entrypoint", "", IMAGE)
     w(*rm, "-e", "A=1", "-w", "/etc", "-u", "agent", IMAGE, "sh", "-c", 'pwd; id -u; echo "$A $KIND $HOME"')
+    w.file("env", "B=file\nC=file\n")
+    w(*rm, "--env-file", "@WS/env", "-e", "C=flag", "-e", "FROM_HERE", "-e", "NOT_HERE", IMAGE, "sh", "-c", 'echo "$B $C $FROM_HERE ${NOT_HERE-unset}"')
+    w("run", "--name", "eater", *NONE, "--memory", "32m", "--memory-swap", "32m", IMAGE, "tail", "/dev/zero")
+    w("inspect", "-f", "{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}}", "eater")
+    w("rm", "eater")
     w(*rm, "-w", "/made", IMAGE, "pwd")
     w(*rm, "-v", "@WS:/host:ro", IMAGE, "sh", "-c", "touch /host/x")
     w(*rm, "-v", "@WS/new/deep:/host", IMAGE, "ls", "/host")
@@ -856,7 +881,7 @@ def _(w):
                   ["@WS/src/", "box:/work/slash"], ["@WS/src", "box:/work/a"], ["@WS/src/.", "box:/work/copy"], ["@WS/missing", "box:/work"],
                   ["@WS/src/a/", "box:/work/x"], ["@WS/src/link", "box:/work/linked"], ["-L", "@WS/src/link", "box:/work/followed"],
                   ["src/a", "box:relative"], ["@WS/src/a", "missing:/x"], ["@WS/src/a", "box:"], ["@WS/src/a", "@WS/b"], ["box:/etc/text", "box:/x"],
-                  ["box:/etc/text"], ["@WS/src/a", "box:/etc/text/x"], ["@WS/src", "box:/work/deep/er"]):
+                  ["box:/etc/text"], ["box:/etc/text", "-"], ["@WS/src/a", "box:/etc/text/x"], ["@WS/src", "box:/work/deep/er"]):
         w("cp", *words)
     w("exec", "box", "sh", "-c", show)
     w("exec", "box", "sh", "-c", "stat -c '%n %a %u:%g' /work/new /work/copy/sub/b /work/copy; readlink /work/linked")
@@ -913,6 +938,7 @@ def _(w):
     w.setup("start", "talk")
     w("wait", "talk")
     w("logs", "talk")
+    w("logs", "--since", "1h", "talk")
     w("logs", "talk", "extra")
     w.setup("run", "-d", "--name", "both", *NONE, IMAGE, "sh", "-c", "echo out; echo err >&2; sleep 0.3; echo out2; exit 3")
     w("logs", "-f", "both")
@@ -977,6 +1003,8 @@ def _(w):
     w("info", "--format", "{{.OSType}} {{.Containers}}")
     w("container", "ls", "-q")
     w("wait", "--frob", "x")
+    for words in (["rename", "a", "b"], ["update", "a"], ["diff", "a"], ["commit", "a"], ["attach", "a"], ["export", "a"], ["tag", "a", "b"], ["history", "a"]):
+        w(*words)
 
 
 @test("what the table calls different still is")
