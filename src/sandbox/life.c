@@ -578,6 +578,73 @@ int sandbox_start(const struct box_record *r, struct error *err)
     return e;
 }
 
+/* ---- visiting ---- */
+
+/*
+ * Nothing of it is written down, and the lock is held: to others it does not run. If we are killed
+ * its init is a stray, which the next who looks ends.
+ */
+static int make_up(const struct box_record *r, struct hold *h, struct error *err)
+{
+    autoptr(image) image = NULL;
+    char hosts_path[LIMIT_PATH];
+    struct places places;
+    int e;
+
+    if (!r->image_id[0])
+        return error_set(err, ERR_DENIED,
+                         "container %s is not running: without an image a stopped box has no files "
+                         "but its binds; start it first",
+                         r->name);
+    e = open_image(r, &image, err);
+    if (e >= 0)
+        e = places_open(r, &places, err);
+    if (e < 0)
+        return e;
+    add_hosts(r, image, h->folder, &places, hosts_path);
+    h->last = (struct box_last){.started_usec = now_usec()};
+    e = launch(r, image, &places, h, err);
+    places_close(&places);
+    if (e >= 0)
+        make_workdir(r, h->last.live.init_pid);
+    return e;
+}
+
+static void take_away(struct hold *h)
+{
+    struct error none;
+    struct box *b;
+
+    if (hold_attach(h, &b, &none) >= 0) {
+        (void)engine_native.end(b, &h->last.live, &none);
+        engine_native.destroy(b);
+    }
+    (void)unlinkat(h->folder, BOX_SOCKET, 0);
+}
+
+int sandbox_visit(const struct box_record *r, int (*fn)(void *arg, pid_t init, struct error *err),
+                  void *arg, struct error *err)
+{
+    autohold h = HOLD_EMPTY;
+    struct error none;
+    struct box *b;
+    int e = hold_open(r, true, &h, err);
+
+    if (e < 0)
+        return e;
+    if (hold_attach(&h, &b, &none) >= 0) {
+        close_fd(&h.lock); /* others may stop it meanwhile */
+        e = fn(arg, b->init_pid, err);
+        engine_native.destroy(b);
+        return e;
+    }
+    e = make_up(r, &h, err);
+    if (e >= 0)
+        e = fn(arg, h.last.live.init_pid, err);
+    take_away(&h);
+    return e;
+}
+
 /* ---- looking, ending ---- */
 
 /* Whoever ends a box writes down how when it is gone, and holds the lock until then. */

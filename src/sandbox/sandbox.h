@@ -120,7 +120,15 @@ int sandbox_state(const struct box_record *r, struct box_state *ret, struct erro
 int sandbox_start(const struct box_record *r, struct error *err);
 /* signo to the main command, SIGKILL to everything after grace_usec. Nothing to do when stopped. */
 int sandbox_stop(const struct box_record *r, int signo, uint64_t grace_usec, struct error *err);
+/* To the main command alone; a box that only waits ends of what `sleep` would die of. */
 int sandbox_signal(const struct box_record *r, int signo, struct error *err);
+/*
+ * Runs fn with the init of the box, through which its files are reached. One that does not run is
+ * made up for it with its init alone, and taken away behind it; nobody else sees it running. A box
+ * without an image has no files then.
+ */
+int sandbox_visit(const struct box_record *r, int (*fn)(void *arg, pid_t init, struct error *err),
+                  void *arg, struct error *err);
 int sandbox_pause(const struct box_record *r, bool pause, struct error *err);
 /* -ERR_DENIED if it runs and force is not given. Workspaces and other binds are never touched. */
 int sandbox_remove(const struct box_record *r, bool force, struct error *err);

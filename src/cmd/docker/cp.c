@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files and folders between the host and a running box. Both ends are descriptors: a path of the
+ * Files and folders between the host and a box. Both ends are descriptors: a path of the
  * box is looked up once beneath its root, with its links resolved inside; from there on no link is
  * followed on either side. Links are copied as links, set-id bits never.
  */
@@ -344,30 +344,17 @@ static int open_target(struct side *s, const char *path, const struct side *from
     return open_parent(s, path, err);
 }
 
-/* The root of a running box; and who makes files in it. */
-static int open_box(struct side *s, const char *ref, struct error *err)
+/* The root of a box; and who makes files in it. */
+static int open_box(struct side *s, const struct box_record *r, pid_t init, struct error *err)
 {
-    autoptr(box_record) r = NULL;
-    struct box_state state;
-    int n = sandbox_find(ref, &r, err);
+    char path[48];
 
-    if (n < 0)
-        return err->code == ERR_NOT_FOUND
-                   ? error_set(err, ERR_NOT_FOUND, "No such container: %s", ref)
-                   : n;
-    n = sandbox_state(r, &state, err);
-    if (n < 0)
-        return n;
-    if (!state.running)
-        return error_set(err, ERR_DENIED,
-                         "container %s is not running: the files of a box are reached through it; "
-                         "start it first",
-                         r->name);
-    s->root = sandbox_open_inside(r, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0, err);
+    (void)snprintf(path, sizeof(path), "/proc/%d/root", (int)init);
+    s->root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (s->root < 0)
-        return -(int)err->code;
-    s->as_user = geteuid() == 0 && map_id(state.init_pid, "uid_map", r->uid, &s->uid) &&
-                 map_id(state.init_pid, "gid_map", r->gid, &s->gid);
+        return error_sys(err, -errno, "open the root of the box");
+    s->as_user = geteuid() == 0 && map_id(init, "uid_map", r->uid, &s->uid) &&
+                 map_id(init, "gid_map", r->gid, &s->gid);
     return 0;
 }
 
@@ -402,6 +389,23 @@ static int copy(struct side *from, struct side *to, struct error *err)
     }
 }
 
+struct job {
+    const struct box_record *box;
+    struct side *from, *to;
+};
+
+static int on_visit(void *arg, pid_t init, struct error *err)
+{
+    const struct job *j = arg;
+    int r = open_box(j->from->box ? j->from : j->to, j->box, init, err);
+
+    if (r >= 0)
+        r = open_source(j->from, j->from->path, err);
+    if (r >= 0)
+        r = open_target(j->to, j->to->path, j->from, err);
+    return r < 0 ? r : copy(j->from, j->to, err);
+}
+
 static int on_flag(void *arg, const struct flags *f)
 {
     if (f->flag->letter == 'L')
@@ -421,6 +425,7 @@ int cmd_cp(int argc, char **argv)
                       .argc = argc,
                       .argv = argv};
     cleanup_(side_done) struct side from = {.root = -1, .dir = -1}, to = {.root = -1, .dir = -1};
+    autoptr(box_record) record = NULL;
     char box[256];
     const char *inside_from, *inside_to, *path_from, *path_to;
     struct error err;
@@ -443,13 +448,10 @@ int cmd_cp(int argc, char **argv)
     *(inside_from ? &from.box : &to.box) = box;
     from.path = path_from;
     to.path = path_to;
-    r = open_box(inside_from ? &from : &to, box, &err);
-    if (r >= 0)
-        r = open_source(&from, path_from, &err);
-    if (r >= 0)
-        r = open_target(&to, path_to, &from, &err);
-    if (r >= 0)
-        r = copy(&from, &to, &err);
+    record = say_find(box);
+    if (!record)
+        return 1;
+    r = sandbox_visit(record, on_visit, &(struct job){record, &from, &to}, &err);
     if (r < 0 && err.code == ERR_INVALID) {
         (void)fprintf(stderr, "%s\n", err.msg);
         return 1;

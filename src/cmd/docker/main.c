@@ -29,7 +29,7 @@ static const struct {
     {"logs", cmd_logs, "what the main command has written"},
     {"top", cmd_top, "the processes of a box"},
     {"stats", cmd_stats, "what boxes use"},
-    {"cp", cmd_cp, "copy files between the host and a running box"},
+    {"cp", cmd_cp, "copy files between the host and a box"},
     {"port", cmd_port, "published ports"},
     {"images", cmd_images, "list images"},
     {"pull", cmd_pull, "fetch an image (clawden-pull)"},
