@@ -60,7 +60,7 @@ static const struct {
     {"rename", "a box keeps its name: remove it and create it again"},
     {"update", "limits are set when a box is created: remove it and create it again"},
     {"diff", "a box's root is not compared with its image"},
-    {"export", "'docker cp' copies files out of a running box"},
+    {"export", "'docker cp' copies files out of a box"},
     {"volume", "ClawDen keeps no volumes: bind a folder with -v /host:/box"},
     {"system", "'docker info' and 'clawden doctor' say what is here"},
     {"context", "there is one place for boxes: this user's, on this machine"},
