@@ -744,7 +744,8 @@ def _(w):
                   ["kill", "-s", "0"], ["kill", "-s", "SIGUSR1x"], ["kill"], ["kill"], ["start"], ["kill", "--signal=TERM"], ["wait"],
                   ["start"], ["kill", "-s", "2"], ["wait"], ["start"], ["kill", "-s", "sighup"], ["wait"], ["start"], ["kill", "-s", "WINCH"]):
         w(*words, "box")
-        w("inspect", "-f", state, "box")
+        if words[-1] not in ("--signal=TERM", "2", "sighup"):  # the one or the other may have ended already
+            w("inspect", "-f", state, "box")
     w.setup("start", "box")
     w.setup("pause", "box")
     for verb in ("stop", "restart"):
