@@ -159,7 +159,7 @@ def _(w):
 def _(w):
     same(w.run("--chdir", "/usr", "--", "pwd").stdout, "/usr\n")
     r = w.run("--chdir", "/nowhere", "--", "echo", "RAN")
-    refused(r, 127, "enter the folder", "No such file")
+    refused(r, 127, "enter the folder '/nowhere'", "No such file")
 
 
 @test("--rootfs host-ro shows the host without its secrets; a folder becomes the root")

@@ -30,25 +30,26 @@ struct exec_call {
 
 static void usage(void)
 {
-    puts("clawden sandbox exec [options] (--command LINE | -- WORD...)\n"
-         "\n"
-         "Runs a command as a tool call of a session would run: decided by the tool policy, routed "
-         "to\n"
-         "the isolated box or the one with a network, the box made if it is missing. The exit "
-         "status\n"
-         "is the command's; 125: it was denied, or the box could not be had.\n"
-         "\n"
-         "  --session KEY       whose call it is (agent:<agent>:cli)\n"
-         "  --agent ID          the agent (that of the session, else main)\n"
-         "  --tool NAME         the tool that is called (exec)\n"
-         "  --command LINE      runs with `sh -lc`; without a shell if a rule of networkExecAllow\n"
-         "                      sends it to the box with a network\n"
-         "  -i                  our standard input is the command's\n"
-         "  --direct            run it here if the session is not sandboxed; else that is "
-         "refused\n"
-         "                      (with --json: one object about the call on standard error)");
+    puts(
+        "clawden sandbox exec [options] (--command LINE | -- WORD...)\n"
+        "\n"
+        "Runs a command as a tool call of a session would run: decided by the tool policy, routed "
+        "to\n"
+        "the isolated box or the one with a network, the box made if it is missing. The exit "
+        "status\n"
+        "is the command's; 125: it was denied, the box could not be had, or the words were wrong.\n"
+        "\n"
+        "  --session KEY       whose call it is (agent:<agent>:cli)\n"
+        "  --agent ID          the agent (that of the session, else main)\n"
+        "  --tool NAME         the tool that is called (exec)\n"
+        "  --command LINE      runs with `sh -lc`; without a shell if a rule of networkExecAllow\n"
+        "                      sends it to the box with a network\n"
+        "  -i                  our standard input is the command's\n"
+        "  --direct            run it here if the session is not sandboxed; else that is "
+        "refused");
     puts(settings_args_help);
-    puts("\n"
+    puts("                      (one object about the call, on standard error)\n"
+         "\n"
          "  clawden sandbox exec --session agent:main:work --command 'make && make test'\n"
          "  clawden sandbox exec --agent main -- gh pr list\n"
          "  clawden sandbox exec -e sandbox_mode=all -- id");
@@ -182,8 +183,10 @@ static int run_in(const struct exec_call *x, const struct box_record *box, struc
         return r;
     status = run_exit_status(&result);
     if (!result.started && result.exec_sys) {
-        log_error("%s '%s': %s", result.exec_at ? result.exec_at : "execute", what.argv[0],
-                  strerror(result.exec_sys));
+        bool at_folder = result.exec_at && strcmp(result.exec_at, "execute") != 0;
+
+        log_error("%s '%s': %s", result.exec_at ? result.exec_at : "execute",
+                  at_folder ? box->workdir : what.argv[0], strerror(result.exec_sys));
         status = result.exec_sys == ENOENT ? 127 : 126;
     } else if (run_limit_text(&result, text, sizeof(text))[0]) {
         log_error("%s", text);

@@ -164,8 +164,13 @@ static void print_end(const struct options *o, const struct run_result *r)
 {
     char text[256];
 
+    bool at_folder = r->exec_at && strcmp(r->exec_at, "execute") != 0;
+
     if (!r->started && r->exec_sys)
-        log_error("%s '%s': %s", r->exec_at ? r->exec_at : "execute", o->command[0],
+        log_error("%s '%s': %s", r->exec_at ? r->exec_at : "execute",
+                  !at_folder ? o->command[0]
+                  : o->chdir ? o->chdir
+                             : box_workspace(o),
                   strerror(r->exec_sys));
     else if (!o->quiet && run_limit_text(r, text, sizeof(text))[0])
         log_error("%s", text);

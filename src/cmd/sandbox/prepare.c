@@ -95,7 +95,10 @@ static int open_workspace(struct options *o, struct error *err)
         return error_set(err, ERR_INVALID, "workspace: its name holds a line break");
     fd = open(given, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return error_sys(err, -errno, "workspace '%s'", given);
+        return error_set(err, ERR_SYS,
+                         "workspace '%s': %s; --workspace (or $WORKSPACE) names a folder that is "
+                         "there",
+                         given, strerror(errno));
     o->spec.workspace_fd = fd;
     if (fstat(fd, &st) < 0)
         return error_sys(err, -errno, "workspace '%s'", given);
