@@ -627,6 +627,7 @@ int back_new(struct loop *l, const struct back_options *o, struct back **ret, st
         .flush.on_time = on_flush,
         .on_ready = o->on_ready,
         .ready_arg = o->arg,
+        .is_local = o->local_agent != NULL,
         .begun_usec = loop_now(l)};
     r = open_parts(b, o, &channel, err);
     if (r < 0)

@@ -115,10 +115,10 @@ unsigned gate_host(const struct front *f, const struct http_head *head, const ch
 {
     const struct http_slice *origin = http_find(head, "Origin");
 
-    *ret_why = NULL;
+    *ret_why = "Host is not a name of this gateway's: --host of the gateway adds one";
     if (!is_allowed_host(f, &head->host))
         return 421;
-    *ret_why = "Origin is not one that may ask here";
+    *ret_why = "Origin is not one that may ask here: --origin of the gateway lets one in";
     if (origin && !is_allowed_origin(f, head, *origin))
         return 403;
     return 0;
@@ -216,7 +216,10 @@ unsigned gate_credential(const struct http_exchange *x, const char *token, struc
         return 400;
     if (token)
         return take_token((struct http_slice){token, strlen(token)}, ret) ? 0 : 401;
-    *ret_why = bearer || n ? "the credential is not one of ours" : NULL;
+    *ret_why = bearer || n
+                   ? "the credential is not one of ours: 'clawden token create' makes a token"
+                   : "a token is needed, as 'Authorization: Bearer TOKEN': 'clawden token "
+                     "create' makes one";
     if (bearer ? !take_bearer(*bearer, ret) : n == 0 || !take_cookie(cookie, ret))
         return 401;
     *ret_why = "a cookie is good for requests of our own page only: Origin is missing or foreign";

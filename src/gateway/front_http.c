@@ -229,7 +229,7 @@ static void begin_body(struct request *r)
     const struct http_head *head = r->x->head;
 
     if (!gate_is_json(head))
-        request_refuse(r, 415, "Content-Type is not application/json");
+        request_refuse(r, 415, "Content-Type is not application/json: send that header");
     else if (head->has_length && head->length > most_body(r))
         request_refuse(r, 413, "the body has more than %llu bytes",
                        (unsigned long long)most_body(r));

@@ -105,7 +105,7 @@ struct pair {
 
 static const char *pair_name(const struct pair *p)
 {
-    return p->is_text ? "the gateway's settings" : p->chain;
+    return p->is_text ? "the PEM text" : p->chain;
 }
 
 static int read_files(SSL_CTX *ctx, const struct pair *p, struct error *err)

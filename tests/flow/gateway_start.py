@@ -26,8 +26,12 @@ def refused(w, *words, **kw):
 
 @test("words that are none are refused with 2, help and version are answered")
 def _(w):
-    for words in (["--nothing"], ["--listen"], ["extra"], ["--tls-cert", "x"], ["--host", ""]):
+    for words in (["--nothing"], ["--listen"], ["extra"], ["--tls-cert", "x"], ["--host", ""], ["--agent", "main"], ["--session", "x"],
+                  ["--stdio", "--listen", "127.0.0.1:0"]):
         same(refused(w, *words)[0], 2, words)
+    for path, why in ((os.path.join(w.top, "nowhere"), "No such file"), ("/etc/passwd", "certificate")):
+        code, text = refused(w, "--listen", "127.0.0.1:0", "--tls-cert", path, "--tls-key", path)
+        need(code == 1 and len(text.splitlines()) == 1 and f"--tls-cert '{path}'" in text and why in text, text)
     for words in ("--help", "--version"):
         r = subprocess.run([os.path.join(w.bin, "clawden-gateway"), words], capture_output=True, text=True, env=w.env)
         need(r.returncode == 0 and "clawden-gateway" in r.stdout, r)

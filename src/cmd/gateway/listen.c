@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "cmd/gateway/gateway.h"
+#include "http/tls.h"
 
 #define FIRST_INHERITED 3
 #define LIMIT_PEM       (256u << 10)
@@ -140,7 +141,7 @@ static int open_unix(struct listening *l, const char *path, struct error *err)
                                                                                             : 0;
     (void)umask(old);
     if (r < 0)
-        return error_sys(err, r, "listen on unix:%s", path);
+        return error_sys(err, r, "--listen unix:%s", path);
     add(l, TAKE_FD(fd), false);
     return 0;
 }
@@ -164,7 +165,12 @@ static int open_one(const struct options *o, struct listening *l, const char *te
                          text);
     r = bind_to(&e);
     if (r < 0)
-        return error_sys(err, r, "listen on %s", text);
+        return r == -EADDRINUSE
+                   ? error_set(err, ERR_EXISTS,
+                               "--listen %s: the port is in use; choose another, or leave --listen "
+                               "out: then the next free one is taken",
+                               text)
+                   : error_sys(err, r, "--listen %s", text);
     add(l, r, tls);
     return 0;
 }
@@ -250,20 +256,50 @@ void listening_close(struct listening *l)
 
 /* ---- what the front has to know ---- */
 
-static int put_file(struct buf *b, const char *key, const char *path, struct error *err)
+struct pem {
+    char text[LIMIT_PEM];
+    size_t n;
+};
+
+static int read_pem(const char *option, const char *path, struct pem *ret, struct error *err)
 {
-    autofree char *text = malloc(LIMIT_PEM);
     autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    ssize_t n = fd < 0 ? -errno : text ? fd_read_full(fd, text, LIMIT_PEM) : -ENOMEM;
+    ssize_t n = fd < 0 ? -errno : fd_read_full(fd, ret->text, LIMIT_PEM);
 
     if (n < 0)
-        return error_sys(err, (int)n, "read '%s'", path);
+        return error_sys(err, (int)n, "%s '%s'", option, path);
     if (n >= (ssize_t)LIMIT_PEM)
-        return error_set(err, ERR_TOO_LARGE, "'%s' has %u bytes or more", path, LIMIT_PEM);
-    buf_json_key(b, key);
-    buf_json_string(b, text, (size_t)n);
-    explicit_bzero(text, LIMIT_PEM);
+        return error_set(err, ERR_TOO_LARGE, "%s '%s' has %u bytes or more", option, path,
+                         LIMIT_PEM);
+    ret->text[n] = 0;
+    ret->n = (size_t)n;
     return 0;
+}
+
+/* Here, and not only in the front, which knows no files that it could name. */
+static int put_tls(struct buf *b, const struct options *o, struct error *err)
+{
+    autofree struct pem *pems = calloc(2, sizeof(*pems));
+    autoptr(http_tls) tls = NULL;
+    int r = pems ? read_pem("--tls-cert", o->certificate, &pems[0], err)
+                 : error_sys(err, -ENOMEM, "read '%s'", o->certificate);
+
+    if (r >= 0)
+        r = read_pem("--tls-key", o->key, &pems[1], err);
+    if (r >= 0 && http_tls_new_pem(pems[0].text, pems[1].text, &tls, err) < 0)
+        r = error_wrap(err, "--tls-cert '%s', --tls-key '%s'", o->certificate, o->key);
+    if (r >= 0) {
+        buf_json_key(b, "tls");
+        buf_puts(b, "{");
+        buf_json_key(b, "certificate");
+        buf_json_string(b, pems[0].text, pems[0].n);
+        buf_json_key(b, "key");
+        buf_json_string(b, pems[1].text, pems[1].n);
+        buf_puts(b, "}");
+    }
+    if (pems)
+        explicit_bzero(pems, 2 * sizeof(*pems));
+    return r;
 }
 
 int facts_write(const struct options *o, struct buf *ret, struct error *err)
@@ -282,14 +318,8 @@ int facts_write(const struct options *o, struct buf *ret, struct error *err)
     buf_json_strings(ret, "hosts", (char *const *)hosts, n);
     buf_json_strings(ret, "origins", (char *const *)o->origins, o->n_origins);
     buf_json_bool(ret, "metrics_open", o->open_metrics);
-    if (o->certificate) {
-        buf_json_key(ret, "tls");
-        buf_puts(ret, "{");
-        r = put_file(ret, "certificate", o->certificate, err);
-        if (r >= 0)
-            r = put_file(ret, "key", o->key, err);
-        buf_puts(ret, "}");
-    }
+    if (o->certificate)
+        r = put_tls(ret, o, err);
     buf_puts(ret, "}");
     if (r >= 0 && ret->failed)
         r = error_set(err, ERR_TOO_LARGE, "--host, --origin and the certificates are too long");

@@ -367,7 +367,7 @@ static void on_ready(void *arg)
     (void)fflush(stdout);
 }
 
-static int start(struct gateway *g, struct line line, struct error *err)
+static int start(struct gateway *g, struct line line, const char *facts, struct error *err)
 {
     static const int caught[] = {SIGTERM, SIGINT, SIGHUP};
     struct back_options o = {
@@ -376,17 +376,14 @@ static int start(struct gateway *g, struct line line, struct error *err)
         .local_agent = g->options.stdio ? (g->options.agent ? g->options.agent : "*") : NULL,
         .local_session = g->options.session,
         .on_ready = on_ready,
+        .facts = facts,
         .arg = g};
-    autobuf facts;
-    int r = facts_write(&g->options, &facts, err);
+    int r = loop_new(&g->loop);
 
-    if (r >= 0)
-        r = loop_new(&g->loop) < 0 ? error_set(err, ERR_SYS, "make the loop") : 0;
     if (r < 0) {
         line_close(&line);
-        return r;
+        return error_sys(err, r, "make the loop");
     }
-    o.facts = facts.data;
     r = back_new(g->loop, &o, &g->back, err);
     if (r >= 0)
         r = signals_open(&g->signals, g->loop, caught, 3, err);
@@ -409,8 +406,11 @@ static void finish(struct gateway *g)
 static int run(struct gateway *g, struct error *err)
 {
     struct line line;
-    int status = 0, r = g->options.stdio ? 0 : take_lock(err);
+    autobuf facts;
+    int status = 0, r = facts_write(&g->options, &facts, err);
 
+    if (r >= 0 && !g->options.stdio)
+        r = take_lock(err);
     if (r >= 0 && !g->options.stdio)
         r = listening_open(&g->options, &g->listening, err);
     if (r < 0)
@@ -419,7 +419,8 @@ static int run(struct gateway *g, struct error *err)
     g->is_next = g->listening.is_next;
     r = fork_front(g, &line, err);
     if (r >= 0)
-        r = start(g, line, err);
+        r = start(g, line, facts.data, err);
+    buf_done(&facts);
     if (r >= 0 && loop_run(g->loop) < 0)
         r = error_set(err, ERR_SYS, "wait for the front");
     if (g->loop)

@@ -16,7 +16,7 @@ static const char help_text[] =
     "\n"
     "  --listen ADDRESS:PORT   where to listen (127.0.0.1:18789; the next free port if that is "
     "taken\n"
-    "                          and nothing is asked for). Anything but loopback needs --tls-*\n"
+    "                          and nothing is asked for). Anything but loopback needs --tls-cert\n"
     "  --listen unix:PATH      a socket of the file system, 0600\n"
     "  --tls-cert FILE         PEM; read again on SIGHUP\n"
     "  --tls-key FILE\n"
@@ -68,9 +68,16 @@ static int take(const struct word *w, int argc, char **argv, int *i)
 
 static int check(const struct options *o)
 {
-    if (!o->certificate == !o->key)
+    if (!o->certificate != !o->key)
+        log_error("--tls-cert and --tls-key go together: give both");
+    else if (!o->stdio && (o->agent || o->session))
+        log_error("%s goes with --stdio: over HTTP a token says whose calls they are",
+                  o->agent ? "--agent" : "--session");
+    else if (o->stdio && (o->n_listen || o->certificate))
+        log_error("%s does not go with --stdio: nothing listens then",
+                  o->n_listen ? "--listen" : "--tls-cert");
+    else
         return -1;
-    log_error("--tls-cert and --tls-key go together");
     return 2;
 }
 
