@@ -184,8 +184,8 @@ static int build_preset(struct config *c, const char *asked, struct error *err)
     bool strict = strcmp(name, "strict") == 0;
 
     if (!strict && strcmp(name, "dev") != 0)
-        return error_set(err, ERR_INVALID, "%s: the preset must be one of strict|dev",
-                         asked ? "--preset" : "CLAWDEN_PRESET");
+        return error_set(err, ERR_INVALID, "%s '%s': must be one of strict|dev",
+                         asked ? "--preset" : "CLAWDEN_PRESET", name);
     c->preset = strict ? "strict" : "dev";
     for (size_t i = 0; i < SETTINGS; i++) {
         const char *text = strict ? settings_table[i].strict : settings_table[i].dev;

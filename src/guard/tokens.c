@@ -347,7 +347,9 @@ static int open_token(struct open_tokens *o, const char *id, struct token **ret,
     if (r < 0)
         return r;
     *ret = find(o->list, id);
-    return *ret ? 0 : error_set(err, ERR_NOT_FOUND, "no such token: %s", id);
+    return *ret ? 0
+                : error_set(err, ERR_NOT_FOUND,
+                            "no such token: %s ('clawden token list' shows them)", id);
 }
 
 #define OPEN_TOKENS_EMPTY     \

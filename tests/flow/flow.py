@@ -461,6 +461,37 @@ def _(w):
     same(w.call("clawden", "mcp", "install", "nobody").returncode, 2)
 
 
+@test("a verb's own help is one word away, and a mistake is one line that names the word and the help")
+def _(w):
+    for words in (("token", "create"), ("token", "list"), ("mcp", "install"), ("config", "check"), ("audit", "verify"), ("prune",), ("why",)):
+        r = w.call("clawden", *words, "--help")
+        need(r.returncode == 0 and "clawden " + words[0] in r.stdout and not r.stderr, (words, r))
+    for words in (("nonsense",), ("config", "nonsense"), ("config", "check", "--nonsense"), ("audit", "nonsense"), ("doctor", "nonsense"),
+                  ("prune", "nonsense"), ("why", "--nonsense"), ("sandbox", "nonsense"), ("sandbox", "explain", "--nonsense"), ("token", "nonsense"),
+                  ("token", "list", "--nonsense"), ("image", "list", "nonsense"), ("openclaw", "nonsense")):
+        r = w.call("clawden", *words)
+        refused(r, 2, "nonsense", "--help")
+        same(r.stdout, "", words)
+    for words, said in ((("why",), "--tool"), (("why", "gh", "pr"), "quotes"), (("what-if",), "--set"), (("token", "create"), "--agent"),
+                        (("token", "create", "--agent", "main"), "--session"), (("mcp", "install"), "codex"),
+                        (("mcp", "install", "nobody"), "nobody"), (("prune", "--idle"), "--idle")):
+        refused(w.call("clawden", *words), 2, said)
+    for name in ("clawden-spawn", "clawden-egress", "clawden-pull", "clawden-sandbox", "clawden-gateway"):
+        r = w.call(name, "nonsense")
+        refused(r, 2, "nonsense", "--help")
+        same(r.stdout, "", name)
+    for option, value, good in (("--name", "X", "NAME[:TAG]"), ("--max-size", "x", "8g"), ("--timeout", "x", "30s"), ("--progress", "x", "plain")):
+        refused(w.call("clawden", "image", "import", ".", option, value), 2, f"{option} '{value}'", good)
+    refused(w.call("clawden", "sandbox", "network", "nobody"), 1, "nobody", "clawden ps -a")
+    refused(w.run("--workspace", "/nowhere", "--", "echo", "RAN"), 125, "'/nowhere'", "--workspace")
+    refused(w.call("clawden", "token", "revoke", "nobody"), 1, "nobody", "clawden token list")
+    refused(w.call("clawden", "why", "ls", "--preset", "nobody"), 1, "--preset 'nobody'", "strict|dev")
+    r = w.call("clawden", "openclaw", "setup", "--dir", "/nowhere")
+    refused(r, 1, "--dir '/nowhere'")
+    same(r.stdout, "")
+    same(json.loads(w.call("clawden", "config", "check", "--json").stdout), {"ok": True, "files": [], "agents": 0})
+
+
 # ---- audit ----
 
 @test("audit: begin before, end after, chained, private, secrets left out")

@@ -24,7 +24,7 @@ static void usage(void)
          "run.\n"
          "\n"
          "  clawden audit [--follow] [--json]   print the record, and go on as it grows\n"
-         "  clawden audit verify                check that no line was changed, removed or put in\n"
+         "  clawden audit verify [--json]       check that no line was changed, removed or put in\n"
          "\n"
          "The record is logs/audit.jsonl in ~/.clawden (or CLAWDEN_DATA_DIR). verify exits 1 if "
          "the chain is broken.");
@@ -236,12 +236,12 @@ int cmd_audit(int argc, char **argv)
         } else if (strcmp(argv[i], "verify") == 0) {
             check = true;
         } else {
-            bool help = strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
-
-            if (!help)
-                log_error("audit: unknown word '%s'", argv[i]);
-            usage();
-            return help ? 0 : 2;
+            if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+                usage();
+                return 0;
+            }
+            log_error("audit: unknown word '%s': see 'clawden audit --help'", argv[i]);
+            return 2;
         }
     }
     if (audit_open(&a, &err) < 0) {

@@ -99,6 +99,19 @@ static int check_agent(const struct settings_args *args, const char *agent, stru
     return r < 0 ? error_wrap(err, "agent '%s'", d.agent) : 0;
 }
 
+static int check_json(const struct config *c, size_t agents)
+{
+    json_t *files = json_array(), *o;
+
+    for (size_t i = 0; config_file(c, i); i++)
+        json_array_append_new(files, json_string(config_file(c, i)));
+    o = json_pack("{s:b,s:o,s:I}", "ok", 1, "files", files, "agents", (json_int_t)agents);
+    (void)json_dumpf(o, stdout, JSON_COMPACT);
+    puts("");
+    json_decref(o);
+    return 0;
+}
+
 static int check(const struct settings_args *args)
 {
     autoptr(config) c = NULL;
@@ -118,6 +131,8 @@ static int check(const struct settings_args *args)
     }
     for (size_t i = 0; (text = config_warning(c, i)); i++)
         log_warn("%s", text);
+    if (args->json)
+        return check_json(c, agents);
     for (; config_file(c, files); files++)
         printf("%s\n", config_file(c, files));
     printf("ok: %zu file%s, %zu agent%s named\n", files, files == 1 ? "" : "s", agents,
@@ -180,13 +195,13 @@ static int schema(const char *format)
     else if (strcmp(format, "ansible") == 0)
         schema_print_ansible();
     else {
-        log_error("--format '%s': json, man or ansible", format);
+        log_error("--format '%s': write json, man or ansible", format);
         return 2;
     }
     return 0;
 }
 
-static int usage(const char *word)
+static int usage(void)
 {
     puts(
         "clawden config [--json]            what this program itself is set to\n"
@@ -197,7 +212,7 @@ static int usage(const char *word)
         "  clawden config check --config ./openclaw.json\n"
         "  clawden config show --sources --agent work\n");
     puts(settings_args_help);
-    puts("\n\nSettings, in a sandbox block or in tools.sandbox.tools (tools.*):");
+    puts("\nSettings, in a sandbox block or in tools.sandbox.tools (tools.*):");
     for (size_t i = 0; i < SETTINGS; i++) {
         char name[96];
 
@@ -206,7 +221,13 @@ static int usage(const char *word)
                        settings_table[i].path);
         printf("  %s\n      %s\n", name, settings_table[i].help);
     }
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ? 0 : 2;
+    return 0;
+}
+
+static int unknown(const char *word)
+{
+    log_error("config: '%s' is not understood: see 'clawden config --help'", word);
+    return 2;
 }
 
 int cmd_config(int argc, char **argv)
@@ -222,12 +243,14 @@ int cmd_config(int argc, char **argv)
             return 2;
         if (r > 0)
             continue;
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return usage();
         if (verb && strcmp(argv[i], "--sources") == 0)
             sources = true;
         else if (verb && strcmp(argv[i], "--format") == 0 && i + 1 < argc)
             format = argv[++i];
         else
-            return usage(argv[i]);
+            return unknown(argv[i]);
     }
     if (!verb)
         return args.json ? own_json() : own_text();
@@ -236,5 +259,5 @@ int cmd_config(int argc, char **argv)
     if (strcmp(verb, "schema") == 0)
         return schema(format);
     args.in.remember = true;
-    return strcmp(verb, "show") == 0 ? show(&args, sources) : usage(verb);
+    return strcmp(verb, "show") == 0 ? show(&args, sources) : unknown(verb);
 }

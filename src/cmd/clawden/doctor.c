@@ -391,13 +391,13 @@ int cmd_doctor(int argc, char **argv)
     bool json = argc > 1 && strcmp(argv[1], "--json") == 0, ok = true;
 
     if (argc > 1 && !json) {
-        bool help = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
-
-        if (!help)
-            log_error("doctor: unknown word '%s'", argv[1]);
-        puts("clawden doctor [--json]: tries everything that boxes are made of, as this user; "
-             "exits 1 if no box works.");
-        return help ? 0 : 2;
+        if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+            puts("clawden doctor [--json]: tries everything that boxes are made of, as this user; "
+                 "exits 1 if no box works.");
+            return 0;
+        }
+        log_error("doctor: unknown word '%s': see 'clawden doctor --help'", argv[1]);
+        return 2;
     }
     for (int i = 0; i < N_CHECKS; i++) {
         checks[i].try(&found[i]);

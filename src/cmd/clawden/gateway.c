@@ -47,8 +47,6 @@ static const char mcp_help[] =
     "\n"
     "  clawden mcp install claude|codex|cursor     prints what to put into their configuration";
 
-static const char *const clients[] = {"claude", "codex", "cursor"};
-
 static void print_json_servers(const char *path)
 {
     printf("{\n  \"mcpServers\": {\n    \"clawden\": {\n      \"command\": \"%s\",\n"
@@ -74,8 +72,10 @@ static int install(const char *client)
         puts("// put this into ~/.cursor/mcp.json:");
         print_json_servers(path);
     } else {
-        log_error("mcp install: for which client? %s, %s or %s", clients[0], clients[1],
-                  clients[2]);
+        log_error(client ? "mcp install: '%s' is no client that is known: write claude, codex or "
+                           "cursor"
+                         : "mcp install: for which client? Write claude, codex or cursor",
+                  client);
         return 2;
     }
     return 0;
@@ -83,11 +83,14 @@ static int install(const char *client)
 
 int cmd_mcp(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "install") == 0)
-        return install(argc > 2 ? argv[2] : NULL);
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+    bool installs = argc > 1 && strcmp(argv[1], "install") == 0;
+    const char *word = installs && argc > 2 ? argv[2] : argc > 1 ? argv[1] : "";
+
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
         puts(mcp_help);
         return 0;
     }
+    if (installs)
+        return install(argc > 2 ? argv[2] : NULL);
     return become(argc, argv, "--stdio");
 }

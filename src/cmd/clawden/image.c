@@ -182,7 +182,7 @@ static int list(int argc, char **argv)
     int r = 0;
 
     if (argc > 1 && !json) {
-        log_error("image list: unknown word '%s'", argv[1]);
+        log_error("image list: unknown word '%s': see 'clawden image --help'", argv[1]);
         return 2;
     }
     if (image_list(&images, &n, &err) < 0)

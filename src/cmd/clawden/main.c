@@ -20,7 +20,7 @@ static const struct {
     {"ps", cmd_ps, "the boxes of this user"},
     {"prune", cmd_prune, "remove boxes that are idle or old"},
     {"sandbox", cmd_sandbox,
-     "the boxes of agents' sessions: explain, start, list, recreate, rm, prune, exec"},
+     "the boxes of agents' sessions: explain, exec, start, list, recreate, rm, network, prune"},
     {"why", cmd_why,
      "may this command or tool run, and where: the rule, the reason, what changes it"},
     {"what-if", cmd_what_if, "the same question, if a setting were different"},

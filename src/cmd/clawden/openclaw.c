@@ -285,6 +285,10 @@ static int setup(struct setup *s)
     char client[PATH_MAX];
     int status;
 
+    if (s->dir && access(s->dir, W_OK | X_OK) < 0) {
+        log_error("--dir '%s': %s; choose a folder that you may write", s->dir, strerror(errno));
+        return 1;
+    }
     printf("%-10s %s\n", "client",
            find_in_path("openclaw", client, sizeof(client)) ? client
                                                             : "openclaw is not in PATH (yet)");

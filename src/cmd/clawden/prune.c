@@ -56,9 +56,14 @@ int cmd_prune(int argc, char **argv)
             status = set("idle", argv[++i], &p.idle_usec);
         } else if (strcmp(argv[i], "--age") == 0 && i + 1 < argc) {
             status = set("age", argv[++i], &p.age_usec);
-        } else {
+        } else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             usage();
-            return strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 ? 0 : 2;
+            return 0;
+        } else {
+            log_error("prune: '%s' is not understood, or lacks its value: see 'clawden prune "
+                      "--help'",
+                      argv[i]);
+            return 2;
         }
     }
     if (status)

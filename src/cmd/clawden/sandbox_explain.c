@@ -512,9 +512,11 @@ int sandbox_explain(int argc, char **argv)
 
         if (r < 0)
             return 2;
+        if (r == 0 && !sandbox_wants_help(argv[i]))
+            return sandbox_unknown("explain", argv[i]);
         if (r == 0) {
             usage();
-            return strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 ? 0 : 2;
+            return 0;
         }
     }
     if (decision_load(&args, "main", &a.d, &err) < 0) {

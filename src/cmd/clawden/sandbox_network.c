@@ -265,7 +265,7 @@ static int about_box(struct asked *q)
 
     buf_init(&traffic, WIRE_TEXT);
     if (sandbox_find(q->name, &r, &err) < 0 || sandbox_rules(r, &w, &err) < 0) {
-        log_error("%s", err.msg);
+        log_error("%s%s", err.msg, r ? "" : " ('clawden ps -a' shows them)");
         return 1;
     }
     for (size_t i = 0; i < q->n; i++)

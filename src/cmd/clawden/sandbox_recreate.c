@@ -89,7 +89,7 @@ static int choose_by_name(struct removal *q)
         struct error err;
 
         if (sandbox_find(q->names[i], &r, &err) < 0) {
-            log_error("%s", err.msg);
+            log_error("%s ('clawden sandbox list' shows them)", err.msg);
             bad++;
         } else if (!sandbox_is_listed(r, false) && !sandbox_is_listed(r, true)) {
             log_error("'%s' is not a box of a session or an agent: clawden docker rm -f %s",

@@ -116,11 +116,16 @@ static int take_value(struct asked *q, const char *name, char *value)
     return 0;
 }
 
+/* Negative: go on; else the exit status. */
 static int read_words(struct asked *q, int argc, char **argv)
 {
     for (int i = 0; i < argc; i++) {
         char *equals = strchr(argv[i], '=');
 
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            usage();
+            return 0;
+        }
         if (strcmp(argv[i], "--json") == 0) {
             q->json = true;
         } else if (argv[i][0] != '-' && !q->id) {
@@ -128,17 +133,19 @@ static int read_words(struct asked *q, int argc, char **argv)
         } else if (argv[i][0] == '-' && equals) {
             *equals = 0;
             if (take_value(q, argv[i], equals + 1) < 0)
-                return -1;
+                return 2;
         } else if (i + 1 < argc) {
             if (take_value(q, argv[i], argv[i + 1]) < 0)
-                return -1;
+                return 2;
             i++;
         } else {
-            log_error("token: '%s' is not understood, or lacks its value", argv[i]);
-            return -1;
+            log_error("token: '%s' is not understood, or lacks its value: see 'clawden token "
+                      "--help'",
+                      argv[i]);
+            return 2;
         }
     }
-    return 0;
+    return -1;
 }
 
 /* ---- verbs ---- */
@@ -295,6 +302,7 @@ int cmd_token(int argc, char **argv)
     const char *verb = argc > 1 ? argv[1] : "--help";
     struct asked q = {0};
     struct error err = {0};
+    int status;
 
     if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0) {
         usage();
@@ -303,8 +311,14 @@ int cmd_token(int argc, char **argv)
     for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
         if (strcmp(verb, verbs[i].name) != 0)
             continue;
-        if (read_words(&q, argc - 2, argv + 2) < 0)
+        status = read_words(&q, argc - 2, argv + 2);
+        if (status >= 0)
+            return status;
+        if (verbs[i].run == make && (!q.token.agent || !q.n_sessions)) {
+            log_error("token create: %s is missing: see 'clawden token --help'",
+                      q.token.agent ? "--session PATTERN" : "--agent ID");
             return 2;
+        }
         if (verbs[i].needs_id != (q.id != NULL)) {
             log_error(q.id ? "token %s: '%s' is one word too many" : "token %s: which one? %s",
                       verb, q.id ? q.id : "'clawden token list' shows their ids");

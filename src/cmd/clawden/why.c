@@ -39,36 +39,47 @@ static int answer(struct settings_args *args, struct decision *d, struct verdict
 }
 
 /* Options, and one word that is the command line. Negative: go on; else the exit status. */
-static int take_words(struct settings_args *a, int argc, char **argv,
-                      int (*usage)(const char *word))
+static int take_words(struct settings_args *a, int argc, char **argv, int (*usage)(void))
 {
     for (int i = 1; i < argc; i++) {
         int r = settings_args_take(a, argc, argv, &i);
 
         if (r < 0)
             return 2;
-        if (r == 0 && argv[i][0] != '-' && !a->command)
-            a->command = argv[i];
-        else if (r == 0)
-            return usage(argv[i]);
+        if (r > 0)
+            continue;
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return usage();
+        if (argv[i][0] == '-') {
+            log_error("%s: '%s' is not understood: see 'clawden %s --help'", argv[0], argv[i],
+                      argv[0]);
+            return 2;
+        }
+        if (a->command) {
+            log_error("%s: '%s' is one word too many: put the whole command line in quotes",
+                      argv[0], argv[i]);
+            return 2;
+        }
+        a->command = argv[i];
     }
     return -1;
 }
 
 /* ---- why ---- */
 
-static int why_usage(const char *word)
+static int why_usage(void)
 {
     puts("clawden why [COMMAND LINE] [--tool NAME] [--session KEY] [--agent ID] [--json]\n"
          "\n"
          "May this call run, and where? The rule that decides, the reason, and the key that would\n"
-         "change it; nothing is run and no box is made. Exit status 0: it may; 1: it may not.\n"
+         "change it; nothing is run and no box is made. Exit status 0: it may; 1: it may\n"
+         "not, or the settings are wrong.\n"
          "\n"
          "  clawden why 'gh pr list'\n"
          "  clawden why 'gh pr list | sh'\n"
          "  clawden why --tool browser\n");
     puts(settings_args_help);
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ? 0 : 2;
+    return 0;
 }
 
 int cmd_why(int argc, char **argv)
@@ -81,8 +92,10 @@ int cmd_why(int argc, char **argv)
     status = take_words(&args, argc, argv, why_usage);
     if (status >= 0)
         return status;
-    if (!args.command && !args.tool)
-        return why_usage("");
+    if (!args.command && !args.tool) {
+        log_error("why: about which call? Write a command line in quotes, or --tool NAME");
+        return 2;
+    }
     status = answer(&args, &d, &v);
     if (status)
         return status;
@@ -154,7 +167,7 @@ static void print_what_if(json_t *changed, const struct decision *now, const str
     print_verdict(then, after);
 }
 
-static int what_if_usage(const char *word)
+static int what_if_usage(void)
 {
     puts(
         "clawden what-if --set KEY=VALUE [--set ...] [COMMAND LINE] [--tool NAME] [--json]\n"
@@ -167,7 +180,7 @@ static int what_if_usage(const char *word)
         "  clawden what-if --set docker.network=bridge 'npm install'\n"
         "  clawden what-if --set 'networkExecAllow=[\"gh\",\"npm\"]' 'npm install'\n");
     puts(settings_args_help);
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ? 0 : 2;
+    return 0;
 }
 
 int cmd_what_if(int argc, char **argv)
@@ -183,8 +196,10 @@ int cmd_what_if(int argc, char **argv)
     status = take_words(&args, argc, argv, what_if_usage);
     if (status >= 0)
         return status;
-    if (!args.in.what_if)
-        return what_if_usage("");
+    if (!args.in.what_if) {
+        log_error("what-if: which setting? Write --set KEY=VALUE: see 'clawden what-if --help'");
+        return 2;
+    }
     plain = args;
     plain.in.what_if = NULL;
     status = answer(&plain, &now, &before);

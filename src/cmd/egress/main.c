@@ -197,7 +197,7 @@ static int run(struct service *s, struct error *err)
     return r < 0 ? error_sys(err, r, "wait for connections") : 0;
 }
 
-static int help(bool asked)
+static int help(void)
 {
     puts("clawden-egress is the way out of a user's boxes: it decides by name which connections\n"
          "go on, carries them, and writes every decision down. It is started when a box needs it\n"
@@ -210,7 +210,7 @@ static int help(bool asked)
          "\n"
          "What a box may reach: clawden sandbox network NAME, clawden-sandbox exec "
          "--allow-network=HOST");
-    return asked ? 0 : 2;
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -229,8 +229,12 @@ int main(int argc, char **argv)
             log_error("%s", err.msg);
         return r < 0 && r != -ERR_NOT_FOUND;
     }
-    if (argc > 1)
-        return help(strcmp(argv[1], "--help") == 0);
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return help();
+    if (argc > 1) {
+        log_error("'%s' is not understood: see 'clawden-egress --help'", argv[1]);
+        return 2;
+    }
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* it holds what boxes send */
     helper_raise_descriptors(MAX_DESCRIPTORS);
     r = run(&service, &err);

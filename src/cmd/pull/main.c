@@ -50,6 +50,7 @@ static void usage(void)
          "  --max-size SIZE     refuse what unpacks to more (64g)\n"
          "  --max-entries N     refuse what has more files (4194304)\n"
          "  --timeout TIME      give a registry up that sends nothing for so long (30s)\n"
+         "  --plain-http        pull: speak plain HTTP to a registry on another machine\n"
          "  --progress=HOW      auto, plain, json or none\n"
          "  --json              print the result as JSON\n"
          "\n"
@@ -94,6 +95,28 @@ static int set_progress(struct options *o, const char *value)
             return 0;
         }
     return -1;
+}
+
+static const char *wanted(enum option option)
+{
+    switch (option) {
+    case OPT_NAME:
+        return "NAME[:TAG], with a name of a-z0-9 and single . _ - /";
+    case OPT_SIZE:
+        return "a size like 512m or 8g, at most 64g";
+    case OPT_ENTRIES:
+        return "a number, at most 4194304";
+    case OPT_TIMEOUT:
+        return "a time like 30s or 2m";
+    case OPT_PROGRESS:
+        return "auto, plain, json or none";
+    case OPT_CONFIG:
+    case OPT_DROP:
+    case OPT_JSON:
+    case OPT_PLAIN:
+        break;
+    }
+    return "what --help says";
 }
 
 static int set_option(struct options *o, enum option option, const char *value)
@@ -150,7 +173,8 @@ static int parse_option(struct options *o, char **argv, int argc, int *i)
             return -1;
         }
         if (set_option(o, rows[k].option, value) < 0) {
-            log_error("%s '%s': not understood, see 'clawden-pull --help'", rows[k].name, value);
+            log_error("%s '%s': not understood; write %s", rows[k].name, value,
+                      wanted(rows[k].option));
             return -1;
         }
         return 0;

@@ -532,6 +532,10 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "--stop") == 0)
         return stop();
+    if (argc > 1 && strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0) {
+        log_error("'%s' is not understood: see 'clawden-spawn --help'", argv[1]);
+        return 2;
+    }
     if (argc > 1) {
         puts("clawden-spawn keeps half-built boxes ready for 'clawden-sandbox exec' and for live "
              "boxes, one spawner\n"
@@ -541,7 +545,7 @@ int main(int argc, char **argv)
              "  clawden-spawn            run, in the foreground\n"
              "  clawden-spawn --stop     stop the one that runs, and every box in its slots\n"
              "  clawden-spawn --version | --help");
-        return strcmp(argv[1], "--help") == 0 ? 0 : 2;
+        return 0;
     }
     raise_descriptors();
     sp = (struct spawner){
