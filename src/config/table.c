@@ -279,7 +279,7 @@ const struct setting settings_table[SETTINGS] = {
     [SETTING_DNS] = {.path = "docker.dns",
                      .kind = SETTING_LIST,
                      .shared_ignores = true,
-                     .help = "name servers of a box with a network"},
+                     .help = "read and kept; names are asked of the host's name servers"},
     [SETTING_EXTRA_HOSTS] = {.path = "docker.extraHosts",
                              .kind = SETTING_LIST,
                              .shared_ignores = true,

@@ -492,6 +492,26 @@ def _(w):
     same(json.loads(w.call("clawden", "config", "check", "--json").stdout), {"ok": True, "files": [], "agents": 0})
 
 
+@test("the manual has every option that --help has, and no other")
+def _(w):
+    pages = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/man")
+    if not os.path.isdir(pages):
+        raise Skip("the manual is not beside the tests")
+    for name in ("clawden-sandbox", "clawden-gateway", "clawden-pull", "clawden-spawn", "clawden-egress"):
+        told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", w.call(name, "--help").stdout)) | {"--version", "--help"}
+        with open(os.path.join(pages, name + ".1")) as f:
+            page = f.read().replace("\\-", "-")
+        listed = re.search(r"^\.SH OPTIONS$(.*?)^\.SH ", page, re.S | re.M).group(1)
+        have = {o for line in listed.split("\n") if line.startswith((".B", "\\fB")) for o in re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", re.sub(r"\\f[BIR]", " ", line))}
+        foreign = {"clawden-gateway": {"--right"}, "clawden-egress": {"--allow-network"}}.get(name, set())
+        same(sorted(told - have - foreign), [], name + ": not in the manual")
+        same(sorted(have - told), [], name + ": not in --help")
+    verbs = re.findall(r"^  clawden (\S+)", w.call("clawden", "--help").stdout, re.M)
+    with open(os.path.join(pages, "clawden.1")) as f:
+        page = f.read().replace("\\-", "-")
+    same([v for v in verbs if "\\fB" + v not in page], [])
+
+
 # ---- audit ----
 
 @test("audit: begin before, end after, chained, private, secrets left out")

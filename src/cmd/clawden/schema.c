@@ -211,6 +211,8 @@ static void print_roff(const char *text)
             (void)fputs("\\-", stdout);
         else
             (void)putchar(*text);
+        if (*text == ',') /* lists have no blanks: a line may end here */
+            (void)fputs("\\:", stdout);
     }
 }
 
@@ -261,7 +263,8 @@ void schema_print_man(void)
          "its table [extra_vars].\n"
          ".TP\n.I ~/.openclaw/.env, /etc/openclaw/secrets.env\n"
          "variables for ${VAR}; both must be readable by nobody else (mode 0600).\n"
-         ".SH SETTINGS");
+         ".SH SETTINGS\n"
+         ".ad l");
     for (size_t i = 0; i < SETTINGS; i++)
         print_man_setting(&settings_table[i]);
     puts(".SH SEE ALSO\n.BR clawden (1)");
