@@ -746,7 +746,7 @@ def _(w):
 @test("boxes from slots are like boxes built in place")
 def _(w):
     script = ("id; pwd; ls -A / /dev /etc /tmp /run /home /root; cat /proc/self/status | grep -E 'Cap|NoNew|Seccomp:'; "
-              "ls /proc | grep -c '^[0-9]'; ulimit -a; umask; hostname; env | sort; cat /proc/self/uid_map | wc -l; ls -l /proc/self/fd | wc -l")
+              "p=$(ls /proc); echo \"$p\" | grep -c '^[0-9]'; ulimit -a; umask; hostname; env | sort; cat /proc/self/uid_map | wc -l; ls -l /proc/self/fd | wc -l")
     need(wait_for(lambda: from_slot(w)), "no slot")
     a = w.run("--", "sh", "-c", script, env=slot_env())
     b = w.run("--no-spawner", "--", "sh", "-c", script)
