@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -68,5 +69,11 @@ int config_number(enum config_key key, uint64_t *ret, struct error *err)
 
 bool config_is_on(enum config_key key)
 {
-    return strcmp(config_text(key, NULL), "1") == 0;
+    static const char *const off[] = {"0", "no", "off", "false"};
+    const char *text = config_text(key, NULL);
+
+    for (size_t i = 0; i < sizeof(off) / sizeof(*off); i++)
+        if (strcasecmp(text, off[i]) == 0)
+            return false;
+    return true;
 }

@@ -40,5 +40,6 @@ const struct config_setting *config_setting(enum config_key key);
 const char *config_text(enum config_key key, bool *ret_is_set);
 /* CONFIG_SIZE and CONFIG_COUNT. */
 int config_number(enum config_key key, uint64_t *ret, struct error *err);
-/* CONFIG_SWITCH: "1" is on, everything else off. */
+/* CONFIG_SWITCH: 0, no, off and false are off. Everything else is on: multi-tenant mode must not be
+ * lost by how somebody writes yes. */
 bool config_is_on(enum config_key key);

@@ -374,6 +374,9 @@ def _(w):
 def _(w):
     r = w.run("--rootfs", "host-ro", "--multi-tenant", "--allow-degraded", "--", "echo", "RAN")
     refused(r, 125, "multi-tenant")
+    for value, is_on in (("1", True), ("true", True), ("yes", True), ("0", False), ("false", False), ("", False)):
+        r = w.run("--rootfs", "host-ro", "--", "echo", "RAN", env={"CLAWDEN_MULTI_TENANT": value})
+        need((r.returncode == 125) == is_on, f"CLAWDEN_MULTI_TENANT={value}: {r}")
     r = w.run("--allow-degraded", "--", "echo", "RAN", env={"CLAWDEN_MULTI_TENANT": "1"})
     j = w.run("--json", "--quiet", "--", "true")
     if json.loads(j.stderr)["grades"]["memory"] == "kernel":

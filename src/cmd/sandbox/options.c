@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cmd/sandbox/sandbox.h"
+#include "config/config.h"
 
 /* One row per option: the parser and the help are made from it. */
 enum opt {
@@ -426,13 +427,6 @@ static int set_other(struct options *o, enum opt opt, const char *value)
     }
 }
 
-static bool env_is_one(const char *name)
-{
-    const char *v = getenv(name);
-
-    return v && strcmp(v, "1") == 0;
-}
-
 static void set_defaults(struct options *o)
 {
     *o = (struct options){.json_fd = STDERR_FILENO};
@@ -441,8 +435,8 @@ static void set_defaults(struct options *o)
                                 .workspace_fd = -1,
                                 .uid = 1000,
                                 .gid = 1000,
-                                .use_spawner = !env_is_one("CLAWDEN_NO_SPAWNER"),
-                                .multi_tenant = env_is_one("CLAWDEN_MULTI_TENANT")};
+                                .use_spawner = !config_is_on(CONFIG_SPAWNER_OFF),
+                                .multi_tenant = config_is_on(CONFIG_MULTI_TENANT)};
     o->spec.limits = (struct box_limits){
         .memory_bytes = DEFAULT_MEMORY, .pids = DEFAULT_PIDS, .tmp_bytes = DEFAULT_TMP};
 }
