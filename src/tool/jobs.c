@@ -512,6 +512,7 @@ static void on_control(struct loop_io *io, uint32_t events)
     struct job *j = OF(struct job, control, io);
     struct box_event e;
     struct error err;
+    bool at_folder;
 
     (void)events;
     if (j->command.box->ops->next_event(j->command.box, &e, &err) < 0) {
@@ -525,8 +526,9 @@ static void on_control(struct loop_io *io, uint32_t events)
             use_pty(j, e.pty_fd);
         break;
     case BOX_FAILED:
-        (void)snprintf(j->reason, sizeof(j->reason), "%s: %s", e.at ? e.at : "execute",
-                       strerror(e.sys));
+        at_folder = e.at && strcmp(e.at, "execute") != 0;
+        (void)snprintf(j->reason, sizeof(j->reason), "%.40s '%s': %.60s", e.at ? e.at : "execute",
+                       at_folder ? j->folder : j->program, strerror(e.sys));
         j->status = (e.sys == ENOENT ? 127 : 126) << 8;
         over(j, JOB_FAILED);
         break;
@@ -661,6 +663,9 @@ static int start(struct job *j, const struct job_request *q, struct error *err)
 
     if (!env)
         return error_sys(err, -ENOMEM, "begin a command");
+    (void)snprintf(j->program, sizeof(j->program), "%.127s", q->argv[0]);
+    (void)snprintf(j->folder, sizeof(j->folder), "%.127s",
+                   x.workdir ? x.workdir : q->box->record->workdir);
     if (input)
         stdin_add(j, json_string_value(input), json_string_length(input));
     j->stdin_ends = input && !waits;

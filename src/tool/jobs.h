@@ -66,7 +66,8 @@ struct job {
     struct job *next, **back;
     char id[33];
     char session[400], token[13];
-    char *line; /* what runs, for people */
+    char *line;                     /* what runs, for people */
+    char program[128], folder[128]; /* beginnings of them, for the reason why it did not start */
     struct job_box *box;
     struct sandbox_command command;
     struct loop_io control, out[SPOOL_STREAMS], in, pty;

@@ -71,6 +71,20 @@ def _(w):
     w.alive()
 
 
+@test("FOUND a command that cannot start says which program or folder it was, however long its name")
+def _(w):
+    w.start().token()
+    r = w.call("exec", {"argv": ["no-such-program"]})["result"]
+    same((r["status"], r["exitCode"], r["reason"]), ("failed", 127, "execute 'no-such-program': No such file or directory"))
+    r = w.call("exec", {"command": "true", "cwd": "no/such"})["result"]
+    same((r["status"], r["exitCode"]), ("failed", 127))
+    need("enter the folder '" in r["reason"] and "no/such" in r["reason"], r["reason"])
+    for name in ("x", "xx"):  # cut between two characters, and within one
+        r = w.call("exec", {"argv": [name + "\u00e9" * 200]})["result"]
+        need(r["reason"].startswith(f"execute '{name}\u00e9\u00e9") and "too long" in r["reason"], r["reason"])
+    w.alive()
+
+
 @test("FOUND commands with very long words can be listed")
 def _(w):
     w.start().token()
