@@ -16,6 +16,7 @@
 #define PING_USEC  30000000u
 #define GOING_AWAY 1001u
 #define POLICY     1008u
+#define ERROR_ROOM (64u << 10) /* for what is said instead of answers that are too large */
 
 struct socket_ask {
     struct question ask;
@@ -97,7 +98,11 @@ static void on_answer(struct question *base, unsigned status, const char *body, 
     struct socket_ask *a = (struct socket_ask *)base;
     struct socket *s = a->socket;
 
-    send_status(s, a->id, status, body, len);
+    if (len + ERROR_ROOM > ws_room(s->ws))
+        send_error(s, a->id, 503,
+                   "too much waits for this client already: read it, then ask again");
+    else
+        send_status(s, a->id, status, body, len);
     ask_free(a);
     close_if_idle(s);
 }

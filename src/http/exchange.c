@@ -535,6 +535,14 @@ void http_upgrade_hold(struct http_exchange *x, bool hold)
     http_conn_wake(e->conn);
 }
 
+size_t http_upgrade_room(const struct http_exchange *x)
+{
+    const struct exchange *e = (const struct exchange *)x;
+    size_t waiting = http_conn_waiting(e->conn), hard = e->conn->server->limits.hard;
+
+    return e->conn->dead || waiting > hard ? 0 : hard - waiting;
+}
+
 void http_upgrade_end(struct http_exchange *x)
 {
     struct exchange *e = exchange_of(x);

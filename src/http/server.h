@@ -181,6 +181,8 @@ void *http_upgrade_user(const struct http_exchange *x);
 bool http_upgrade_write(struct http_exchange *x, const void *data, size_t len);
 /* on_bytes() pauses. */
 void http_upgrade_hold(struct http_exchange *x, bool hold);
+/* So many bytes may wait besides those that do, before limits.hard drops the connection. */
+size_t http_upgrade_room(const struct http_exchange *x);
 /* What was written is sent, then the connection is closed. */
 void http_upgrade_end(struct http_exchange *x);
 

@@ -13,6 +13,8 @@
 #include "http/server.h"
 #include "loop/loop.h"
 
+#define FRAME_HEAD 14u /* of a frame, at most */
+
 struct ws {
     struct http_exchange *x;
     struct ws_options o;
@@ -380,6 +382,13 @@ bool ws_send(struct ws *w, bool is_text, const void *data, size_t len)
         return false;
     }
     return !w->is_stopped;
+}
+
+size_t ws_room(const struct ws *w)
+{
+    size_t room = http_upgrade_room(w->x);
+
+    return room > FRAME_HEAD ? room - FRAME_HEAD : 0;
 }
 
 void ws_hold(struct ws *w, bool hold)

@@ -42,6 +42,8 @@ void *ws_user(const struct ws *w);
 /* False: stop, until on_writable(); more than limits.hard drops the connection. Text must be UTF-8.
  */
 bool ws_send(struct ws *w, bool is_text, const void *data, size_t len);
+/* A message of so many bytes does not drop it. */
+size_t ws_room(const struct ws *w);
 /* on_message() pauses. */
 void ws_hold(struct ws *w, bool hold);
 /* Says goodbye; the socket is the caller's no more. The reason is cut to what fits. */

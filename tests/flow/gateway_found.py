@@ -52,23 +52,47 @@ def _(w):
     same((call(w, t, "session_status")[0], call(w, t, "session_status", session="agent:main:A")[0]), (200, 403))
 
 
+def large_file(w, size):
+    with open(w.path("c"), "wb") as f:
+        f.write(b"\x02" * size)  # six bytes of JSON each
+    if os.getuid() == 0:
+        os.chown(w.path("c"), 1000, 1000)
+
+
+def read_often(s, n):
+    s.c.send(b"".join(s.frame(json.dumps({"id": k, "op": "call", "params": {"tool": "read", "arguments": {"path": "c"}}})) for k in range(n)))
+    s.c.s.settimeout(60)
+
+
 @test("FOUND hundreds of large answers at once end nothing: all of them come")
 def _(w):
     w.start()
     t = w.token("main", "agent:main:*", "--right", "read")
-    with open(w.path("c"), "wb") as f:
-        f.write(b"\x02" * 250000)  # six bytes of JSON each
-    if os.getuid() == 0:
-        os.chown(w.path("c"), 1000, 1000)
+    large_file(w, 150000)
     sockets = [WebSocket(w.port, w.auth(t)) for _ in range(4)]
     for s in sockets:
-        s.c.send(b"".join(s.frame(json.dumps({"id": k, "op": "call", "params": {"tool": "read", "arguments": {"path": "c"}}})) for k in range(64)))
-    for s in sockets:
-        s.c.s.settimeout(60)
-        for _ in range(64):
+        read_often(s, 64)  # 58 MB
+    for _ in range(64):
+        for s in sockets:
             m = s.message()
-            need(isinstance(m, dict) and m["status"] == 200 and m["body"]["result"]["size"] == 250000, str(m)[:200])
+            need(isinstance(m, dict) and m["status"] == 200 and m["body"]["result"]["size"] == 150000, str(m)[:200])
     w.alive()
+
+
+@test("FOUND who asks for more over a WebSocket than it reads is told so for each question, and keeps the connection")
+def _(w):
+    w.start().token()
+    large_file(w, 250000)
+    s = WebSocket(w.port, w.auth())
+    read_often(s, 64)  # 96 MB; 64 MiB may wait
+    need(wait_for(lambda: len(w.audit(event="call.begin", tool="read")) == 64, 60), "not all were begun")
+    same(w.call("read", {"path": "c", "limit": 1})["result"]["size"], 250000, "one after all of them")
+    answers = [s.message() for _ in range(64)]
+    same(sorted(m["id"] for m in answers), list(range(64)))
+    same({m["status"] for m in answers}, {200, 503})
+    need(all(m["body"]["error"]["code"] == "unavailable" for m in answers if m["status"] == 503), [str(m)[:100] for m in answers if m["status"] == 503])
+    read_often(s, 1)
+    same(s.message()["status"], 200)
 
 
 @test("FOUND a command that cannot start says which program or folder it was, however long its name")
