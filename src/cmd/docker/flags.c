@@ -33,9 +33,13 @@ int flags_bad(const struct flags *f, const char *format, ...)
 
 void flags_help(const struct flags *f)
 {
+    bool any = false;
+
     printf("Usage:  docker %s [OPTIONS]%s%s\n", f->verb, f->usage && f->usage[0] ? " " : "",
            f->usage ? f->usage : "");
-    if (f->n_rows)
+    for (size_t i = 0; i < f->n_rows; i++)
+        any |= f->rows[i].help != NULL;
+    if (any)
         puts("\nOptions:");
     for (size_t i = 0; i < f->n_rows; i++) {
         const struct flag *row = &f->rows[i];

@@ -44,8 +44,10 @@ enum { N_VERBS = sizeof(verbs) / sizeof(*verbs) };
 static const struct {
     const char *name, *instead;
 } missing[] = {
-    {"build", "images are pulled or imported: clawden-pull; build them elsewhere"},
-    {"buildx", "images are pulled or imported: clawden-pull; build them elsewhere"},
+    {"build", "images are made by 'clawden image build', pulled by 'docker pull' or imported by "
+              "'clawden image import'"},
+    {"buildx", "images are made by 'clawden image build', pulled by 'docker pull' or imported by "
+               "'clawden image import'"},
     {"compose", "start each box with 'docker run' or 'docker create'"},
     {"login", "registries' passwords are read by clawden-pull from its own file"},
     {"logout", "registries' passwords are read by clawden-pull from its own file"},
@@ -74,9 +76,9 @@ static const struct {
 
 static void usage(void)
 {
-    puts("docker: ClawDen's drop-in. The same words as docker's, but boxes without a daemon, root "
-         "or\n"
-         "network, which see nothing of the host but what is bound into them.\n");
+    puts("docker: ClawDen's drop-in. The same words as docker's, but boxes without a daemon and "
+         "without\n"
+         "root, which see nothing of the host but what is bound into them.\n");
     for (int i = 0; i < N_VERBS; i++)
         printf("  docker %-10s %s\n", verbs[i].name, verbs[i].help);
     puts("  docker image      ls, inspect, rm, pull\n"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Networks by name. `none` and `bridge` are always there; others are files in <data>/networks.
- * A box has no network in this version: the names are kept for clients that want one to exist.
+ * The names are kept for clients that want one to exist: a box reaches the internet by the relay,
+ * whatever its network is called, and never another box.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -64,7 +65,7 @@ static void put_network(struct buf *b, const char *name)
     buf_puts(b, "{}");
     buf_json_key(b, "Labels");
     buf_puts(b, "{}");
-    buf_json_str(b, "ClawDen", "a name only: a box has no network in this version");
+    buf_json_str(b, "ClawDen", "a name only: boxes on it do not reach each other");
     buf_puts(b, "}");
 }
 
@@ -126,7 +127,7 @@ static int network_create(int argc, char **argv)
         return say_daemon("record the network '%s': %s", f.words[0], strerror(errno));
     sha256_hex(f.words[0], strlen(f.words[0]), id);
     puts(id);
-    say_note("network '%s' is a name only: a box has no network in this version", f.words[0]);
+    say_note("network '%s' is a name only: boxes on it do not reach each other", f.words[0]);
     return 0;
 }
 
@@ -293,6 +294,7 @@ int cmd_network(int argc, char **argv)
         return 1;
     }
     puts("Usage:  docker network inspect|create|ls|rm\n\n"
-         "Names only: a box has no network in this version of ClawDen.");
+         "Names only: a box reaches the public internet, whatever its network is called (none: "
+         "nothing;\nallowlist: what 'clawden sandbox network' allows), and never another box.");
     return 0;
 }
