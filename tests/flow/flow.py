@@ -515,6 +515,25 @@ def _(w):
     same([v for v in verbs if "\\fB" + v not in page], [])
 
 
+@test("bash completes verbs and options as --help names them, and commands behind --")
+def _(w):
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/completion/clawden.bash")
+    ask = '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _clawden; printf "%s\\n" "${COMPREPLY[@]}"'
+
+    def complete(*words):
+        r = subprocess.run(["bash", "-c", ask, "bash", script, w.prog(words[0]), *words[1:]], env=w.env, capture_output=True, text=True, timeout=30)
+        same((r.returncode, r.stderr), (0, ""), words)
+        return r.stdout.split()
+    need({"doctor", "docker", "sandbox", "gateway", "audit", "what-if"} <= set(complete("clawden", "")), complete("clawden", ""))
+    same(complete("clawden", "do"), ["docker", "doctor"])
+    same(complete("clawden", "sandbox", "ex"), ["exec", "explain"])
+    same(complete("clawden", "token", "create", "--se"), ["--session"])
+    same(complete("clawden", "docker", "run", "--mem"), ["--memory", "--memory-swap"])
+    same(complete("clawden-sandbox", "exec", "--memory", "64m", "--time"), ["--timeout"])
+    need("true" in complete("clawden-sandbox", "exec", "--", "tru"), "a command")
+    same(complete("clawden-sandbox", "exec", "--workspace", "/no-verb"), [])
+
+
 # ---- audit ----
 
 @test("audit: begin before, end after, chained, private, secrets left out")
