@@ -511,6 +511,42 @@ def _(w):
     crash(w, ["start", "crash"], lambda: w(*w.words("crash")), after)
 
 
+def children(pid):
+    return [int(p) for p in subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()]
+
+
+def state_of(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return ""
+
+
+@test("SIGKILL of start just before its init is there: the next start finds and ends what was being made")
+def _(w):
+    strace_works(w)
+    others = inits()
+    same(w(*w.words("late")).returncode, 0)
+    env = dict(w.env, CLAWDEN_NO_SPAWNER="1")
+    tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=execveat:delay_enter=4000000", w.docker, "start", "late"], env=env,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def held():  # who makes the box, while what becomes its init stands before execveat()
+        for maker in children(tracer.pid):
+            for pid in children(maker):
+                if all(state_of(pid) == "t" and not time.sleep(0.02) for _ in range(10)):
+                    return maker
+        return 0
+    need(wait_for(lambda: held()), "nobody stands before execveat()")
+    os.kill(held(), signal.SIGKILL)
+    same(w("start", "late").returncode, 0)
+    need(wait_for(lambda: tracer.poll() is not None, 20), "what the first start made lives on beside the second's")
+    same(w.sh("late", "echo fine").stdout, "fine\n")
+    w("rm", "-f", "late")
+    need(wait_for(lambda: inits() <= others), f"left behind: {inits() - others}")
+
+
 @test("SIGKILL at each step of exec leaves the box as it was")
 def _(w):
     strace_works(w)

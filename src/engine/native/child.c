@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 
 #include "base/landlock.h"
+#include "base/limits.h"
 #include "base/sys.h"
 #include "engine/native/mounts.h"
 #include "engine/native/weaken.h"
@@ -372,6 +373,12 @@ static long do_stdio(struct child_state *st)
     st->root = -1;
     if (st->report >= 0)
         st->report = KEEP_REPORT;
+    /*
+     * A live box can be found before its maker's lock is let go, which is one of those below: if
+     * the maker was killed, whoever takes the lock next finds this box and ends it. Others' sockets
+     * are connections, which cannot listen.
+     */
+    (void)sys_call(__NR_listen, KEEP_CONTROL, LIMIT_BACKLOG);
     return sys_call(__NR_close_range, KEEP_END, ~0U, 0);
 }
 
