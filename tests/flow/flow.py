@@ -479,11 +479,12 @@ def _(w):
                         (("token", "create", "--agent", "main"), "--session"), (("mcp", "install"), "codex"),
                         (("mcp", "install", "nobody"), "nobody"), (("prune", "--idle"), "--idle")):
         refused(w.call("clawden", *words), 2, said)
-    for name in ("clawden-spawn", "clawden-egress", "clawden-pull", "clawden-sandbox", "clawden-gateway"):
+    pulls = w.call("clawden-pull", "--version").returncode != 127  # a machine without its libraries: only boxes are made there
+    for name in ("clawden-spawn", "clawden-egress", "clawden-sandbox", "clawden-gateway", *(["clawden-pull"] if pulls else [])):
         r = w.call(name, "nonsense")
         refused(r, 2, "nonsense", "--help")
         same(r.stdout, "", name)
-    for option, value, good in (("--name", "X", "NAME[:TAG]"), ("--max-size", "x", "8g"), ("--timeout", "x", "30s"), ("--progress", "x", "plain")):
+    for option, value, good in (("--name", "X", "NAME[:TAG]"), ("--max-size", "x", "8g"), ("--timeout", "x", "30s"), ("--progress", "x", "plain")) if pulls else ():
         refused(w.call("clawden", "image", "import", ".", option, value), 2, f"{option} '{value}'", good)
     refused(w.call("clawden", "sandbox", "network", "nobody"), 1, "nobody", "clawden ps -a")
     refused(w.run("--workspace", "/nowhere", "--", "echo", "RAN"), 125, "'/nowhere'", "--workspace")
@@ -792,8 +793,9 @@ def _(w):
     open(os.path.join(w.ws, "covered/secret"), "w").close()
     need(wait_for(lambda: run()[0]), "no slot for an equal caller")
     same(run("prlimit", "--nofile=77:77"), (False, ["77", "secret"]))
-    same(run("prlimit", "--sigpending=4095:4095")[0], False)
-    need(wait_for(lambda: run("prlimit", "--sigpending=4096:4096")[0]), "built in place, though no box has more")
+    if resource.getrlimit(resource.RLIMIT_SIGPENDING)[1] > 4096:  # it grows with the machine's memory
+        same(run("prlimit", "--sigpending=4095:4095")[0], False)
+        need(wait_for(lambda: run("prlimit", "--sigpending=4096:4096")[0]), "built in place, though no box has more")
     if os.getuid() == 0:
         same(run("unshare", "-m", "--propagation", "private", "sh", "-c", 'mount -t tmpfs none covered && exec "$@"', "sh")[0], False)
         same(run("unshare", "-m", "--propagation", "private", "sh", "-c", 'mount -t tmpfs none covered && exec "$@"', "sh")[1][1:], [])
