@@ -51,7 +51,6 @@ struct error;
 #define LIMIT_RELAY_PER_SEC    128u  /* new ones and questions: an agent is no load generator */
 #define LIMIT_RELAY_LINES      8u    /* refusals per second that are told one by one ... */
 #define LIMIT_RELAY_LINES_MOST 256u  /* ... and in one go: a box must not fill the disk */
-#define LIMIT_RELAY_BURST      (2 * LIMIT_RELAY_PER_SEC) /* of them in one go */
 #define LIMIT_RELAY_BYTES      (64ull << 30) /* bytes of one box both ways, unless it asks for less */
 #define LIMIT_RELAY_RATE       100000000ull                    /* the same per second */
 #define LIMIT_RELAY_INPUT      (LIMIT_HTTP_HEAD + LIMIT_HELLO) /* what is read before a decision */

@@ -152,21 +152,22 @@ static int ask_many(void)
 static void count_questions(struct relay *r, const struct relay_event *e)
 {
     on_told(r, e);
-    assert_true(the_box->questions >= LIMIT_RELAY_BURST && the_box->questions < 500);
+    assert_true(the_box->questions >= 2 && the_box->questions < 500);
 }
 
 static void test_many_names(void **state)
 {
-    struct scene s = {.box = ask_many, .on_event = count_questions};
-    uint64_t times;
+    struct scene s = {.box = ask_many, .on_event = count_questions, .budgets = {.new_per_sec = 1}};
+    uint64_t times, began = now_ms(), secs;
     size_t n;
 
     (void)state;
     if (!run(&s))
         return;
+    secs = (now_ms() - began) / 1000;
     n = count_told(DENIED, "too many questions at once", &times);
-    CHECK(n >= 1 && n <= 6 && times > 50 && n == n_told, "%zu events, %llu times", n,
-          (unsigned long long)times);
+    CHECK(n >= 1 && n <= secs + 2 && n == n_told, "%zu events", n);
+    CHECK(times <= 498 && times + secs + 3 >= 500, "%llu times", (unsigned long long)times);
 }
 
 /* ---- denied ---- */
@@ -425,7 +426,7 @@ static int send_datagrams(void)
 
         for (int j = 0; j < 2; j++)
             EXPECT(sendto(fd, "x", 1, 0, (struct sockaddr *)&at, len) == 1, "%s", to[i]);
-        (void)usleep(i == 1 ? 250000 : 30000);
+        (void)usleep(i == 1 ? 600000 : 30000);
     }
     return bad;
 }
@@ -441,7 +442,7 @@ static void test_udp(void **state)
         return;
     n = count_told(DENIED, "UDP other than DNS is refused", &times);
     assert_int_equal(times, 6);
-    CHECK(n >= 2 && n <= 4, "%zu events: some while it runs, the rest when it leaves", n);
+    CHECK(n >= 2 && n < 6, "%zu events: some while it runs, the rest when it leaves", n);
     assert_string_equal(check_told(DENIED, "(any)", "UDP")->via, "udp");
 }
 
