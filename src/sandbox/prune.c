@@ -13,19 +13,22 @@ struct tally {
     unsigned commands;
 };
 
-/* Init's own children are reapers, one of which serves whoever is looking now. */
+/* Init's own children are reapers, one of which serves whoever is looking now. What has ended is no
+ * command: the kernel shows it without a parent while it goes. */
 static void count(void *arg, pid_t pid)
 {
     struct tally *t = arg;
     char path[32], text[512];
     const char *p;
     int parent;
+    char state;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     if (pid == t->init || fd_read_value(AT_FDCWD, path, text, sizeof(text)) <= 0)
         return;
     p = strrchr(text, ')');
-    if (p && sscanf(p + 1, " %*c %d", &parent) == 1 && parent != t->init)
+    if (p && sscanf(p + 1, " %c %d", &state, &parent) == 2 && state != 'Z' && parent &&
+        parent != t->init)
         t->commands++;
 }
 

@@ -942,6 +942,7 @@ def _(w):
         no_commands(got, f"exec {flags}")
         need(b"abcd" in got, f"exec {flags}: {got!r}")
     w("exec", "-d", box, "python3", "-c", "import time; time.sleep(30)", "x\x1b]0;TITLE\x07y")
+    need(wait_for(lambda: "TITLE" in w("top", box).stdout), "it does not run")
     got = on_terminal(w, "top", box)
     no_commands(got, "top")
     need(b"TITLE" in got, f"top: {got!r}")

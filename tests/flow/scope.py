@@ -802,6 +802,13 @@ def _(w):
     same([c["sessionKey"] for c in w.list()["containers"]], ["agent:main:b"])
 
 
+@test("a box whose command has just ended is never taken for a busy one")
+def _(w):
+    w.sh("true")
+    for _ in range(250):  # what served the one before it is going while the next one looks
+        need("would remove" in w("prune", "--all", "--dry-run").stdout, "a command that has ended counts")
+
+
 def main():
     global ARGS
     p = argparse.ArgumentParser(description=__doc__)
