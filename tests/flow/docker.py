@@ -585,6 +585,7 @@ def _(w):
     w.box()
     p = w.start("exec", "box", "sleep", "5", stdin=subprocess.DEVNULL)
     need(wait_for(lambda: "sleep 5" in w("top", "box").stdout), "top")
+    same(w("top", "box").stdout.count("clawden-init"), 1, "of our own processes only init is shown")
     r = w("stats", "--no-stream", "--format", "{{.Name}} {{.PIDs}} {{.MemUsage}}")
     check(r, 0, r"box [1-9]\d* [\d.]+[KM]?i?B / 1GiB\n", "")
     p.kill()

@@ -982,6 +982,7 @@ def _(w):
 def _(w):
     w.box("--init")
     w.setup("exec", "-d", "box", "sleep", "77")
+    need(wait_for(lambda: "sleep 77" in OURS("top", "box").out), "it does not run")
     real, ours = (side("top", "box") for side in (REAL, OURS))
     for a in (real, ours):
         same(a.status, 0, a.err)

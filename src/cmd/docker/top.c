@@ -67,9 +67,13 @@ static bool read_process(pid_t pid, struct process *p)
     return true;
 }
 
-/* The columns of `ps -ef`, which docker shows, as wide as docker makes them. */
+/*
+ * The columns of `ps -ef`, which docker shows, as wide as docker makes them. Init stands for its
+ * reapers, one of which serves this very look.
+ */
 static void on_process(void *arg, pid_t pid)
 {
+    const pid_t *init = arg;
     long hz = sysconf(_SC_CLK_TCK) > 0 ? sysconf(_SC_CLK_TCK) : 100;
     unsigned long long seconds, alive;
     struct timespec up;
@@ -78,9 +82,10 @@ static void on_process(void *arg, pid_t pid)
     struct tm tm;
     time_t at;
 
-    (void)arg;
     if (!read_process(pid, &p) || clock_gettime(CLOCK_BOOTTIME, &up) < 0)
         return; /* it has ended */
+    if (p.ppid == *init)
+        return;
     seconds = p.ticks / (unsigned long long)hz;
     alive = (unsigned long long)up.tv_sec - p.begun / (unsigned long long)hz;
     at = time(NULL) - (time_t)alive;
@@ -114,7 +119,8 @@ int cmd_top(int argc, char **argv)
         return say_daemon("container %s is not running", r->id);
     printf("%-19s %-19s %-19s %-19s %-19s %-19s %-19s CMD\n", "UID", "PID", "PPID", "C", "STIME",
            "TTY", "TIME");
-    return sandbox_each_process(r, on_process, NULL, &err) < 0 ? say_daemon("%s", err.msg) : 0;
+    return sandbox_each_process(r, on_process, &s.init_pid, &err) < 0 ? say_daemon("%s", err.msg)
+                                                                      : 0;
 }
 
 /* ---- stats ---- */
