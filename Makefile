@@ -1,7 +1,7 @@
 # Verbs. `make run` and `make test` install what they need (scripts/deps), build, and do it.
 BUILD ?= build
 
-.PHONY: all run test check test-vm test-full bench fuzz lint headers install clean
+.PHONY: all run test check test-vm test-full bench fuzz lint install clean
 
 all:
 	@scripts/deps build

@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/state.h"
 #include "config/internal.h"
+#include "json/chars.h"
 
 static const char *const ours[] = {"sandbox", "preset", "mode"};
 
@@ -54,6 +55,26 @@ static int find_file(struct config *c, char *ret, size_t size, bool *ret_named, 
     return r;
 }
 
+/* Keys of others are not ours to judge, but one that is nearly ours was meant for us: who misspells
+ * his rules must not believe that they hold. ('mode' is too short: 'model' is a word as well.) */
+static void warn_of_near_misses(struct config *c, json_t *whole)
+{
+    static const char *const long_ones[] = {"sandbox", "preset"};
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(whole, key, value) for (size_t i = 0;
+                                                i < sizeof(long_ones) / sizeof(long_ones[0]); i++)
+    {
+        struct key_path p = {.word = {key}, .n = 1};
+        unsigned d = setting_distance(key, long_ones[i]);
+
+        if (strcmp(key, long_ones[i]) != 0 && d <= 2)
+            key_warn(c, SOURCE_YAML, &p, value, "unknown key %s; did you mean '%s'?",
+                     chars_show(key, key + strlen(key)).text, long_ones[i]);
+    }
+}
+
 int clawden_yaml_read(struct config *c, struct error *err)
 {
     char path[LIMIT_PATH];
@@ -81,6 +102,7 @@ int clawden_yaml_read(struct config *c, struct error *err)
         if (json_object_get(s->value, ours[i]))
             (void)json_object_set(c->parts[SOURCE_YAML], ours[i],
                                   json_object_get(s->value, ours[i]));
+    warn_of_near_misses(c, s->value);
     return 0;
 }
 

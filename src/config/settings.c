@@ -33,8 +33,7 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
 
-/* How many letters have to be changed, added, left out or swapped; 99 for what is far. */
-static unsigned distance(const char *a, const char *b)
+unsigned setting_distance(const char *a, const char *b)
 {
     enum { MAX = 80 };
     unsigned rows[3][MAX + 1];
@@ -84,7 +83,7 @@ const char *setting_nearest(enum setting_home home, const char *path)
         if (settings_table[i].home != home)
             continue;
         /* The right name in the wrong place is near too. */
-        d = strcmp(last_part(path), last_part(known)) == 0 ? 1 : distance(path, known);
+        d = strcmp(last_part(path), last_part(known)) == 0 ? 1 : setting_distance(path, known);
         if (d < best) {
             best = d;
             found = known;

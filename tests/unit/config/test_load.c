@@ -249,6 +249,19 @@ static void test_warnings(void **state)
     assert_true(config_sessions_are_global(c));
 }
 
+static void test_near_misses(void **state)
+{
+    autoptr(config) c = NULL;
+
+    put_file(*state, YAML, "other: 1\nSandbx: {mode: 'off'}\npresets: dev\nmodel: x\n");
+    c = load();
+    assert_true(warns_of(c, "clawden.yaml:2:1: unknown key 'Sandbx'; did you mean 'sandbox'?"));
+    assert_true(warns_of(c, "unknown key 'presets'; did you mean 'preset'?"));
+    assert_false(warns_of(c, "other"));
+    assert_false(warns_of(c, "model"));
+    check_value(c, "main", SETTING_MODE, "\"all\"", "it does not count");
+}
+
 /* ---- agents ---- */
 
 static void test_agents(void **state)
@@ -578,6 +591,7 @@ int main(int argc, char **argv)
         CLAIM_AT_HOME("each layer beats the one below, and says so", test_layers),
         CLAIM_AT_HOME("values merge as the table says", test_merge),
         CLAIM_AT_HOME("what is odd is told", test_warnings),
+        CLAIM_AT_HOME("a key that is nearly ours is told", test_near_misses),
         CLAIM_AT_HOME("agents stand in entries or in a list, each once", test_agents),
         CLAIM_AT_HOME("every operator variable sets its setting", test_overrides),
         CLAIM_AT_HOME("wrong words after -e and --set are refused", test_bad_overrides),
