@@ -81,7 +81,7 @@ DIFFERENT = [
     (r"run .*-u nouser .*", "stderr", r"(.*)\.\n", r"<1>\n", OLD_END),
     (r"run .*", "stderr", r"(docker: Error response from daemon: )(failed to create shim task: OCI runtime create failed: )runc create failed: (.*?)\.\n",
      r"<1>failed to create task for container: <2><3>\n", "the words of later versions; there is no runc here"),
-    (r"start bad", "stderr", r"(Error response from daemon: )(failed to create shim task: OCI runtime create failed: )runc create failed: (.*)",
+    (r"start (-a )?(bad|none)", "stderr", r"(Error response from daemon: )(failed to create shim task: OCI runtime create failed: )runc create failed: (.*)",
      r"<1>failed to create task for container: <2><3>", "the words of later versions; there is no runc here"),
     (r"\w*frob", "stderr", r"docker: 'frob' is not a docker command\.\n.*", r"docker: unknown command: docker frob\n.*", OLD),
     (r"(container|image|network) frob", "stderr", r"\nUsage:  docker (\w+) COMMAND\n.*", r"docker: unknown command: docker <1> frob\n.*", OLD),
@@ -134,8 +134,6 @@ DIFFERENT = [
     (r"ps .*{{", "stderr", r"failed to parse template: (.*)", r"template parsing error: <1>", "the words of every other list"),
     (r"ps row .*", "Size", r"0B \(virtual .*\)", r"0B", "the layer of a box is not measured"),
 
-    (r"start -a missing", "stderr", r".*", r"Error response from daemon: start --attach is not supported by ClawDen: .*\n",
-     "a box is started or run: nothing attaches later"),
     (r"ps -a --format {{.Names}}", "stdout", r"(.*\n)[a-z]+_[a-z]+\n(box\n)", r"<1>box-<short>\n<2>", "a name that says whose it is"),
 
     (r"create --cpus .*", "status", r"1", r"125", "a share of more processors than there are is no harm; what is no number is told as one"),
@@ -758,6 +756,23 @@ def _(w):
     w("start", "box", "missing")
     w("stop", "-t", "1", "missing", "box")
     w("start", "-a", "missing")
+
+
+@test("start -a and -i follow the main command, and end with its status")
+def _(w):
+    w.setup("create", "--name", "told", *NONE, IMAGE, "sh", "-c", "echo out; echo err >&2; exit 7")
+    for flags in (["-a"], ["--attach"], ["-i"], ["-ai"]):
+        w("start", *flags, "told")
+        w("inspect", "-f", "{{.State.Status}} {{.State.ExitCode}}", "told")
+    w.setup("create", "-i", "--name", "fed", *NONE, IMAGE, "cat")
+    w("start", "-ai", "fed", given=b"hello\n")
+    w("start", "-a", "fed", "told")
+    w.setup("create", "--name", "none", *NONE, IMAGE, "/no/such")
+    w("start", "-a", "none")
+    w("start", "none")
+    w.setup("create", "--rm", "--name", "once", *NONE, IMAGE, "echo", "once")
+    w("start", "-a", "once")
+    w("inspect", "-f", "{{.Name}}", "once")
 
 
 @test("rm: missing, running, paused, several")

@@ -10,6 +10,7 @@
 #include "cmd/docker/docker.h"
 #include "cmd/docker/flags.h"
 #include "cmd/docker/outcome.h"
+#include "cmd/docker/run.h"
 #include "sandbox/sandbox.h"
 
 enum { V_TIME, V_SIGNAL, V_FORCE, V_VOLUMES, V_LINK, V_ATTACH, V_INTERACTIVE };
@@ -102,6 +103,29 @@ static int start(const struct box_record *r, struct error *err)
     return n < 0 ? n : sandbox_start(r, err);
 }
 
+/* What runs already has its streams elsewhere. */
+static int start_attached(const char *ref, bool interactive)
+{
+    autoptr(box_record) r = say_find(ref);
+    struct box_state s;
+    struct error err;
+    bool started;
+    int status;
+
+    if (!r)
+        return 1;
+    if (sandbox_state(r, &s, &err) < 0)
+        return say_daemon("%s", err.msg);
+    if (s.running)
+        return say_daemon("attaching to a box that runs is not supported by ClawDen: 'docker logs "
+                          "-f %s' shows what is written",
+                          ref);
+    status = run_attached(r, interactive && r->open_stdin, OUTCOME_CREATE, &started);
+    if (r->auto_remove)
+        run_remove(r);
+    return started ? status : 1;
+}
+
 /* Each of them; those that could not be started are named together at the end, as docker does. */
 static int start_all(char **words)
 {
@@ -143,18 +167,21 @@ static int restart(const struct box_record *r, void *arg, struct error *err)
 
 int cmd_start(int argc, char **argv)
 {
-    static const struct flag rows[] = {{"attach", 'a', V_ATTACH, NULL, NULL},
-                                       {"interactive", 'i', V_INTERACTIVE, NULL, NULL}};
+    static const struct flag rows[] = {
+        {"attach", 'a', V_ATTACH, NULL, "follow the main command, and end with its status"},
+        {"interactive", 'i', V_INTERACTIVE, NULL, "the same, with standard input"}};
     struct flags f = {.verb = "start", .rows = rows, .n_rows = 2};
     struct options o = {0};
 
     if (!read_words(&f, argc, argv, &o))
         return f.status;
-    if (o.attach || o.interactive)
-        return say_daemon(
-            "start --attach is not supported by ClawDen: 'docker run' attaches, 'docker "
-            "logs -f' shows what is written");
-    return start_all(f.words);
+    if (!o.attach && !o.interactive)
+        return start_all(f.words);
+    if (f.n_words > 1) {
+        (void)fprintf(stderr, "you cannot start and attach multiple containers at once\n");
+        return 1;
+    }
+    return start_attached(f.words[0], o.interactive);
 }
 
 static const struct flag stop_rows[] = {

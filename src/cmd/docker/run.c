@@ -8,9 +8,10 @@
 #include "cmd/docker/docker.h"
 #include "cmd/docker/outcome.h"
 #include "cmd/docker/request.h"
+#include "cmd/docker/run.h"
 #include "sandbox/sandbox.h"
 
-static void remove_box(const struct box_record *r)
+void run_remove(const struct box_record *r)
 {
     struct error err;
 
@@ -34,31 +35,37 @@ static int run_detached(const struct box_record *r)
     return status;
 }
 
-static int run_attached(const struct box_record *r)
+int run_attached(const struct box_record *r, bool interactive, const char *before,
+                 bool *ret_started)
 {
     struct run_result res = {0};
     struct error err;
 
-    if (r->tty && r->open_stdin && !isatty(STDIN_FILENO)) {
+    *ret_started = false;
+    if (r->tty && interactive && !isatty(STDIN_FILENO)) {
         (void)fprintf(stderr, "the input device is not a TTY\n");
         return 1;
     }
-    if (sandbox_run(r, r->open_stdin, r->tty, &res, &err) < 0)
+    if (sandbox_run(r, interactive, r->tty, &res, &err) < 0)
         return say_refused("%s", err.msg);
-    return outcome_status(&res, "docker: " OUTCOME_CREATE, r->command[0], r->workdir);
+    *ret_started = res.started;
+    return outcome_status(&res, before, r->command[0], r->workdir);
 }
 
 int cmd_run(int argc, char **argv)
 {
     struct request q = {.run = true};
+    bool started;
     int status = 0;
 
     say_for_run();
     if (create_box(&q, argc, argv, &status) >= 0) {
-        status = q.detach ? run_detached(q.record) : run_attached(q.record);
+        status = q.detach ? run_detached(q.record)
+                          : run_attached(q.record, q.record->open_stdin, "docker: " OUTCOME_CREATE,
+                                         &started);
         /* A detached box removes itself when it ends, or the next docker does. */
         if (q.record->auto_remove && (!q.detach || status))
-            remove_box(q.record);
+            run_remove(q.record);
     }
     request_done(&q);
     return status;
