@@ -23,7 +23,6 @@
 #define LIMIT_KILL_TABLE   4096u       /* processes that a reaper looks at in one round */
 #define LIMIT_KILL_ROUNDS  2147483647  /* it does not give up: a process that waits for a disk dies late */
 #define LIMIT_ORPHAN_ROUNDS 64         /* init itself has others to serve */
-#define LIMIT_SPARE_SEC    60          /* so long a reaper waits for the next command of its box */
 #define LIMIT_BACKLOG      1024        /* commands of one live box that may wait to be started */
 #define LIMIT_JSON_DEPTH   32u         /* our own records nest three levels */
 #define LIMIT_JSON_NODES   16384u      /* values in one record: its keys are compared pairwise */

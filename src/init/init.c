@@ -14,8 +14,7 @@
  * memory but not its descriptors and serves that connection as above. As a subreaper it keeps every
  * process that its command starts below itself, whatever they do, so that they can all be found and
  * killed when the client goes away. Init's own children are reapers only: what else comes to it
- * has lost its reaper, and is killed. Where a command has run the next one is likely: a spare
- * reaper then waits for its connection in init's stead, and init has only to make the next spare.
+ * has lost its reaper, and is killed.
  *
  * A command is started with a vfork-style clone: the child shares this memory until it execs, so a
  * failure is simply left for the parent to read.
@@ -107,13 +106,10 @@ struct reaper {
     struct scratch scratch;
     char stack[8192];
     struct reaper *next;
-    int pid;
-    volatile bool taken; /* it has its connection */
-    struct command command;
+    int pid, conn, signals;
 };
 
 static struct reaper *reapers;
-static struct reaper *spare; /* one of them that waits; NULL: init waits itself */
 static struct scratch only_scratch;
 
 /* gcc turns loops and initialisers into calls to these, libc or not. */
@@ -652,65 +648,37 @@ static __attribute__((noreturn)) void serve(struct command *c)
 
 /* ---- a live box ---- */
 
-/* Nobody came for so long, or it was disturbed: init waits again, and an idle box is small. */
-static int wait_for_connection(void)
-{
-    struct {
-        long sec, nsec;
-    } most = {LIMIT_SPARE_SEC, 0};
-    struct pollfd p = {.fd = WIRE_CONTROL_FD, .events = POLLIN};
-    long conn = -1;
-
-    if (sys_call(__NR_ppoll, &p, 1, &most, 0, 0) == 1)
-        conn = sys_call(__NR_accept4, WIRE_CONTROL_FD, 0, 0, O_CLOEXEC);
-    if (conn < 0)
-        end(0);
-    return (int)conn;
-}
-
 static int reaper_main(void *arg)
 {
     struct reaper *r = arg;
+    struct command c = {
+        .conn = r->conn, .signals = r->signals, .live = true, .scratch = &r->scratch};
 
     sys_call(__NR_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    if (r->command.conn < 0) {
-        r->command.conn = wait_for_connection();
-        r->taken = true;
-        sys_call(__NR_kill, 1, SIGCHLD); /* init reads it as any news of its children */
-    }
     sys_call(__NR_close, WIRE_CONTROL_FD);
-    serve(&r->command);
-}
-
-/* conn -1: for the next one that comes. NULL: there is no room for another process. */
-static struct reaper *add_reaper(int conn, int signals)
-{
-    long area = map(sizeof(struct reaper), MAP_ANONYMOUS, -1);
-    struct reaper *r = (struct reaper *)area;
-
-    if (area < 0 && area > -4096)
-        return NULL;
-    r->command.conn = conn;
-    r->command.signals = signals;
-    r->command.live = true;
-    r->command.scratch = &r->scratch;
-    r->pid = (int)sys_clone_on(CLONE_VM | SIGCHLD, r->stack + sizeof(r->stack), reaper_main, r);
-    if (r->pid < 0) {
-        sys_call(__NR_munmap, area, sizeof(*r));
-        return NULL;
-    }
-    r->next = reapers;
-    reapers = r;
-    return r;
+    serve(&c);
 }
 
 static void on_connection(int signals)
 {
-    long conn = sys_call(__NR_accept4, WIRE_CONTROL_FD, 0, 0, O_CLOEXEC);
+    long conn = sys_call(__NR_accept4, WIRE_CONTROL_FD, 0, 0, O_CLOEXEC), area;
+    struct reaper *r;
 
     if (conn < 0)
         return;
-    (void)add_reaper((int)conn, signals);
+    area = map(sizeof(*r), MAP_ANONYMOUS, -1);
+    if (!(area < 0 && area > -4096)) {
+        r = (struct reaper *)area;
+        r->conn = (int)conn;
+        r->signals = signals;
+        r->pid = (int)sys_clone_on(CLONE_VM | SIGCHLD, r->stack + sizeof(r->stack), reaper_main, r);
+        r->next = reapers;
+        reapers = r;
+        if (r->pid < 0) {
+            reapers = r->next;
+            sys_call(__NR_munmap, area, sizeof(*r));
+        }
+    }
     sys_call(__NR_close, conn); /* without a reaper: the client sees the end at once */
 }
 
@@ -745,10 +713,9 @@ static bool has_strays(void)
     return children > 0;
 }
 
-/* True: one of them has run a command. */
-static bool take_reapers(void)
+static void take_reapers(void)
 {
-    bool lost = false, used = false;
+    bool lost = false;
     int status;
     long pid;
 
@@ -767,33 +734,26 @@ static bool take_reapers(void)
         if (!r)
             continue;
         *at = r->next;
-        used = used || r->command.begun;
-        if (r == spare)
-            spare = NULL;
         sys_call(__NR_munmap, r, sizeof(*r));
     }
     if (lost || has_strays())
         kill_below(NULL, 1, LIMIT_ORPHAN_ROUNDS);
-    return used;
 }
 
 static __attribute__((noreturn)) void serve_live(int signals)
 {
-    for (;;) {
-        struct pollfd p[2] = {{.fd = spare ? -1 : WIRE_CONTROL_FD, .events = POLLIN},
-                              {.fd = signals, .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = WIRE_CONTROL_FD, .events = POLLIN},
+                          {.fd = signals, .events = POLLIN}};
 
+    for (;;) {
         sys_call(__NR_ppoll, p, 2, 0, 0, 0);
         if (p[1].revents) {
-            bool used;
-
             drain_signals(signals);
-            used = take_reapers();
-            if (spare ? spare->taken : used)
-                spare = add_reaper(-1, signals);
+            take_reapers();
         }
         if (p[0].revents)
             on_connection(signals);
+        p[0].revents = p[1].revents = 0;
     }
 }
 

@@ -230,41 +230,6 @@ def _(w):
     same(w.sh("box", "echo fine").stdout, "fine\n", "the box")
 
 
-def reapers(pid):
-    """Of the box with this init, by the numbers that they have in it."""
-    found = set()
-    with open(f"/proc/{pid}/task/{pid}/children") as f:
-        children = f.read().split()
-    for child in children:
-        try:
-            with open(f"/proc/{child}/status") as f:
-                found.add(int(f.read().split("NSpid:")[1].split("\n")[0].split()[-1]))
-        except OSError:
-            pass
-    return found
-
-
-@test("where a command has run a reaper waits for the next one; without it, or where it is stopped, the box works too")
-def _(w):
-    w.box()
-    pid = w.pid("box")
-    keeper = reapers(pid) if os.getuid() else set()  # a user's box has a client all the time
-    need(wait_for(lambda: reapers(pid) <= keeper), f"a box that nobody has used has {reapers(pid)}")
-    w.sh("box", "true")
-    spare = set()
-    for _ in range(4):
-        need(wait_for(lambda: len(reapers(pid) - keeper - spare) == 1), f"{reapers(pid)} after {spare}")
-        spare = reapers(pid) - keeper
-        same(w.sh("box", "echo $PPID").stdout.split(), [str(p) for p in spare])
-    for signal in ("KILL", "STOP", "CONT"):  # in a user's box they are the command's own user
-        w.sh("box", f"for i in /proc/[0-9]*; do case ${{i#/proc/}} in 1 | $$ | $PPID) ;; *) kill -{signal} ${{i#/proc/}} 2>/dev/null ;; esac; done")
-        for _ in range(3):
-            same(w.sh("box", "echo fine").stdout, "fine\n", signal)
-    if ARGS.full:
-        need(wait_for(lambda: reapers(pid) <= keeper, 75), "a box that nobody uses keeps a reaper")
-        same(w.sh("box", "echo fine").stdout, "fine\n")
-
-
 @test("orphans are reaped: no zombie stays")
 def _(w):
     w.box()
@@ -595,7 +560,6 @@ def _(w):
 def _(w):
     strace_works(w)
     w.box("crash")
-    w.sh("crash", "true")  # from now on a reaper waits for the next command
     base = w.inside("crash")
     crash(w, ["exec", "crash", "sh", "-c", "sleep 0.01; echo x"], lambda: None,
           lambda step: same(w.sh("crash", "echo fine").stdout, "fine\n", f"after a kill at {step}"))
