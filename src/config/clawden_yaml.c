@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/state.h"
+#include "base/usage.h"
 #include "config/internal.h"
 #include "json/chars.h"
 
@@ -67,7 +68,7 @@ static void warn_of_near_misses(struct config *c, json_t *whole)
                                                 i < sizeof(long_ones) / sizeof(long_ones[0]); i++)
     {
         struct key_path p = {.word = {key}, .n = 1};
-        unsigned d = setting_distance(key, long_ones[i]);
+        unsigned d = usage_distance(key, long_ones[i]);
 
         if (strcmp(key, long_ones[i]) != 0 && d <= 2)
             key_warn(c, SOURCE_YAML, &p, value, "unknown key %s; did you mean '%s'?",

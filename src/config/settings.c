@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "base/usage.h"
 
 /* ---- the table ---- */
 
@@ -28,42 +29,6 @@ bool setting_is_group(enum setting_home home, const char *path)
     return false;
 }
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-}
-
-unsigned setting_distance(const char *a, const char *b)
-{
-    enum { MAX = 80 };
-    unsigned rows[3][MAX + 1];
-    size_t n = strlen(a), m = strlen(b);
-
-    if (n > MAX || m > MAX || n > m + 4 || m > n + 4)
-        return 99;
-    for (size_t j = 0; j <= m; j++)
-        rows[0][j] = (unsigned)j;
-    for (size_t i = 1; i <= n; i++) {
-        unsigned *now = rows[i % 3], *before = rows[(i + 2) % 3], *older = rows[(i + 1) % 3];
-
-        now[0] = (unsigned)i;
-        for (size_t j = 1; j <= m; j++) {
-            bool same = lower(a[i - 1]) == lower(b[j - 1]);
-            unsigned best = before[j - 1] + !same;
-
-            if (before[j] + 1 < best)
-                best = before[j] + 1;
-            if (now[j - 1] + 1 < best)
-                best = now[j - 1] + 1;
-            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
-                lower(a[i - 2]) == lower(b[j - 1]) && older[j - 2] + 1 < best)
-                best = older[j - 2] + 1;
-            now[j] = best;
-        }
-    }
-    return rows[n % 3][m];
-}
-
 static const char *last_part(const char *path)
 {
     const char *dot = strrchr(path, '.');
@@ -83,7 +48,7 @@ const char *setting_nearest(enum setting_home home, const char *path)
         if (settings_table[i].home != home)
             continue;
         /* The right name in the wrong place is near too. */
-        d = strcmp(last_part(path), last_part(known)) == 0 ? 1 : setting_distance(path, known);
+        d = strcmp(last_part(path), last_part(known)) == 0 ? 1 : usage_distance(path, known);
         if (d < best) {
             best = d;
             found = known;

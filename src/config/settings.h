@@ -154,8 +154,6 @@ extern const struct setting settings_table[SETTINGS];
 
 /* NULL if there is none of that name. */
 const struct setting *setting_find(enum setting_home home, const char *path);
-/* How many letters have to be changed, added, left out or swapped; 99 for what is far. */
-unsigned setting_distance(const char *a, const char *b);
 /* The known path that is nearest to a wrong one, or NULL if none is near. */
 const char *setting_nearest(enum setting_home home, const char *path);
 /* Is it a folder of settings ("docker"), not one itself? */

@@ -496,6 +496,17 @@ def _(w):
     same(json.loads(w.call("clawden", "config", "check", "--json").stdout), {"ok": True, "files": [], "agents": 0})
 
 
+@test("a verb that is nearly one is told with the one that was meant")
+def _(w):
+    for words, want in ((["sandbx"], "clawden: unknown verb 'sandbx': did you mean 'sandbox'? See 'clawden --help'\n"),
+                        (["sandbox", "lsit"], "clawden: sandbox: unknown verb 'lsit': did you mean 'list'? See 'clawden sandbox --help'\n"),
+                        (["token", "Rotat"], "clawden: token: unknown verb 'Rotat': did you mean 'rotate'? See 'clawden token --help'\n"),
+                        (["image", "xyz"], "clawden: image: unknown verb 'xyz': see 'clawden image --help'\n"),
+                        (["image", "--pull"], "clawden: image: unknown option '--pull': see 'clawden image --help'\n")):
+        r = w.call("clawden", *words)
+        same((r.returncode, r.stdout, r.stderr), (2, "", want))
+
+
 @test("the manual has every option that --help has, and no other")
 def _(w):
     pages = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/man")

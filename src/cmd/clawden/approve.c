@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/state.h"
+#include "base/usage.h"
 #include "cmd/clawden/clawden.h"
 #include "guard/approvals.h"
 
@@ -155,7 +156,7 @@ static bool read_words(struct asked *q, int argc, char **argv)
         } else if (argv[i][0] != '-' && !q->id) {
             q->id = argv[i];
         } else {
-            log_error("approve: '%s' is not understood: see 'clawden approve --help'", argv[i]);
+            (void)usage_unknown("clawden approve", argv[i]);
             return false;
         }
     }

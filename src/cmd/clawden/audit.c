@@ -16,6 +16,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "base/usage.h"
 #include "cmd/clawden/clawden.h"
 
 static void usage(void)
@@ -240,8 +241,7 @@ int cmd_audit(int argc, char **argv)
                 usage();
                 return 0;
             }
-            log_error("audit: unknown word '%s': see 'clawden audit --help'", argv[i]);
-            return 2;
+            return usage_unknown("clawden audit", argv[i]);
         }
     }
     if (audit_open(&a, &err) < 0) {

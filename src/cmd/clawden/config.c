@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/state.h"
+#include "base/usage.h"
 #include "cmd/clawden/clawden.h"
 #include "cmd/clawden/decision.h"
 #include "cmd/clawden/schema.h"
@@ -224,12 +225,6 @@ static int usage(void)
     return 0;
 }
 
-static int unknown(const char *word)
-{
-    log_error("config: '%s' is not understood: see 'clawden config --help'", word);
-    return 2;
-}
-
 int cmd_config(int argc, char **argv)
 {
     auto_settings_args args = {0};
@@ -250,7 +245,7 @@ int cmd_config(int argc, char **argv)
         else if (verb && strcmp(argv[i], "--format") == 0 && i + 1 < argc)
             format = argv[++i];
         else
-            return unknown(argv[i]);
+            return usage_unknown("clawden config", argv[i]);
     }
     if (!verb)
         return args.json ? own_json() : own_text();
@@ -259,5 +254,5 @@ int cmd_config(int argc, char **argv)
     if (strcmp(verb, "schema") == 0)
         return schema(format);
     args.in.remember = true;
-    return strcmp(verb, "show") == 0 ? show(&args, sources) : unknown(verb);
+    return strcmp(verb, "show") == 0 ? show(&args, sources) : usage_unknown("clawden config", verb);
 }

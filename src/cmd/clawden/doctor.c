@@ -35,6 +35,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/state.h"
+#include "base/usage.h"
 #include "cmd/clawden/clawden.h"
 #include "egress/net.h"
 #include "egress/redirect.h"
@@ -396,8 +397,7 @@ int cmd_doctor(int argc, char **argv)
                  "exits 1 if no box works.");
             return 0;
         }
-        log_error("doctor: unknown word '%s': see 'clawden doctor --help'", argv[1]);
-        return 2;
+        return usage_unknown("clawden doctor", argv[1]);
     }
     for (int i = 0; i < N_CHECKS; i++) {
         checks[i].try(&found[i]);

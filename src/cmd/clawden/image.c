@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/units.h"
+#include "base/usage.h"
 #include "cmd/clawden/clawden.h"
 
 static void usage(void)
@@ -181,10 +182,8 @@ static int list(int argc, char **argv)
     size_t n;
     int r = 0;
 
-    if (argc > 1 && !json) {
-        log_error("image list: unknown word '%s': see 'clawden image --help'", argv[1]);
-        return 2;
-    }
+    if (argc > 1 && !json)
+        return usage_unknown("clawden image list", argv[1]);
     if (image_list(&images, &n, &err) < 0)
         return fail(&err);
     buf_init(&b, LIMIT_IMAGE_LIST * 1024u);
@@ -295,8 +294,7 @@ static int rm(int argc, char **argv)
         if (strcmp(argv[i], "--all") == 0) {
             all = true;
         } else if (argv[i][0] == '-') {
-            log_error("image rm: unknown option '%s'", argv[i]);
-            return 2;
+            return usage_unknown("clawden image rm", argv[i]);
         } else {
             n++;
         }
@@ -363,6 +361,6 @@ int cmd_image(int argc, char **argv)
         }
         return verbs[i].run(argc - 1, argv + 1);
     }
-    log_error("image: unknown verb '%s': see 'clawden image --help'", verb);
-    return 2;
+    return usage_unknown_verb("clawden image", verb, verbs, sizeof(verbs) / sizeof(*verbs),
+                              sizeof(*verbs));
 }

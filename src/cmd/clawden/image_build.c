@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/state.h"
+#include "base/usage.h"
 #include "cmd/clawden/clawden.h"
 #include "image/reference.h"
 
@@ -128,7 +129,7 @@ static int parse(struct request *q, int argc, char **argv)
                 return -1;
             }
         } else if (word[0] == '-') {
-            log_error("image build: unknown option '%s': see 'clawden image build --help'", word);
+            (void)usage_unknown("clawden image build", word);
             return -1;
         } else if (set_recipe(q, word) < 0) {
             return -1;

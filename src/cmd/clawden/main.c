@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/usage.h"
 #include "cmd/clawden/clawden.h"
 #include "version.h"
 
@@ -61,6 +62,5 @@ int main(int argc, char **argv)
     for (int i = 0; i < N_VERBS; i++)
         if (strcmp(verb, verbs[i].name) == 0)
             return verbs[i].run(argc - 1, argv + 1);
-    log_error("unknown verb '%s': see 'clawden --help'", verb);
-    return 2;
+    return usage_unknown_verb("clawden", verb, verbs, N_VERBS, sizeof(*verbs));
 }

@@ -23,6 +23,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/state.h"
+#include "base/usage.h"
 #include "cmd/clawden/clawden.h"
 #include "image/image.h"
 
@@ -313,10 +314,8 @@ int cmd_openclaw(int argc, char **argv)
         usage();
         return argc < 2 ? 2 : 0;
     }
-    if (strcmp(argv[1], "setup") != 0) {
-        log_error("openclaw: unknown word '%s': see 'clawden openclaw --help'", argv[1]);
-        return 2;
-    }
+    if (strcmp(argv[1], "setup") != 0)
+        return usage_unknown("clawden openclaw", argv[1]);
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--build") == 0) {
             s.build = true;
@@ -330,9 +329,7 @@ int cmd_openclaw(int argc, char **argv)
             usage();
             return 0;
         } else {
-            log_error("openclaw setup: unknown option '%s': see 'clawden openclaw --help'",
-                      argv[i]);
-            return 2;
+            return usage_unknown("clawden openclaw setup", argv[i]);
         }
     }
     if (!find_drop_in(s.drop_in, sizeof(s.drop_in))) {

@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/usage.h"
 #include "base/utf8.h"
 #include "cmd/clawden/clawden.h"
 #include "gateway/doors.h"
@@ -114,7 +115,7 @@ static int read_words(int argc, char **argv, json_t *arguments)
         }
         if (strcmp(argv[i], "--env") != 0 && strcmp(argv[i], "--chdir") != 0 &&
             strcmp(argv[i], "--timeout") != 0) {
-            log_error("unknown option '%s': see 'clawden outside --help'", argv[i]);
+            (void)usage_unknown("clawden outside", argv[i]);
             json_decref(words);
             return -1;
         }

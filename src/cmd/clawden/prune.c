@@ -60,8 +60,7 @@ int cmd_prune(int argc, char **argv)
             usage();
             return 0;
         } else {
-            log_error("prune: '%s' is not understood, or lacks its value: see 'clawden prune "
-                      "--help'",
+            log_error("prune: '%s' is not known, or lacks its value: see 'clawden prune --help'",
                       argv[i]);
             return 2;
         }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/usage.h"
 #include "cmd/clawden/clawden.h"
 
 static const struct {
@@ -59,8 +60,7 @@ int cmd_sandbox(int argc, char **argv)
     for (int i = 0; i < N_VERBS; i++)
         if (strcmp(verb, verbs[i].name) == 0)
             return verbs[i].run(argc - 1, argv + 1);
-    log_error("unknown verb 'sandbox %s': see 'clawden sandbox --help'", verb);
-    return 2;
+    return usage_unknown_verb("clawden sandbox", verb, verbs, N_VERBS, sizeof(*verbs));
 }
 
 bool sandbox_wants_help(const char *word)
@@ -70,9 +70,10 @@ bool sandbox_wants_help(const char *word)
 
 int sandbox_unknown(const char *verb, const char *word)
 {
-    log_error("sandbox %s: '%s' is not understood: see 'clawden sandbox %s --help'", verb, word,
-              verb);
-    return 2;
+    char command[64];
+
+    (void)snprintf(command, sizeof(command), "clawden sandbox %s", verb);
+    return usage_unknown(command, word);
 }
 
 /* ---- boxes ---- */

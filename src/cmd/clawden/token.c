@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "base/usage.h"
 #include "cmd/clawden/clawden.h"
 #include "guard/tokens.h"
 
@@ -110,7 +111,7 @@ static int take_value(struct asked *q, const char *name, char *value)
     } else if (strcmp(name, "--note") == 0) {
         q->token.note = value;
     } else {
-        log_error("token: '%s' is not understood: see 'clawden token --help'", name);
+        (void)usage_unknown("clawden token", name);
         return -1;
     }
     return 0;
@@ -139,8 +140,7 @@ static int read_words(struct asked *q, int argc, char **argv)
                 return 2;
             i++;
         } else {
-            log_error("token: '%s' is not understood, or lacks its value: see 'clawden token "
-                      "--help'",
+            log_error("token: '%s' is not known, or lacks its value: see 'clawden token --help'",
                       argv[i]);
             return 2;
         }
@@ -329,6 +329,6 @@ int cmd_token(int argc, char **argv)
         log_error("%s", err.msg);
         return 1;
     }
-    log_error("unknown verb 'token %s': see 'clawden token --help'", verb);
-    return 2;
+    return usage_unknown_verb("clawden token", verb, verbs, sizeof(verbs) / sizeof(*verbs),
+                              sizeof(*verbs));
 }

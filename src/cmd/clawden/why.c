@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/usage.h"
 #include "cmd/clawden/clawden.h"
 #include "cmd/clawden/decision.h"
 
@@ -50,11 +51,9 @@ static int take_words(struct settings_args *a, int argc, char **argv, int (*usag
             continue;
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return usage();
-        if (argv[i][0] == '-') {
-            log_error("%s: '%s' is not understood: see 'clawden %s --help'", argv[0], argv[i],
-                      argv[0]);
-            return 2;
-        }
+        if (argv[i][0] == '-')
+            return usage_unknown(strcmp(argv[0], "why") == 0 ? "clawden why" : "clawden what-if",
+                                 argv[i]);
         if (a->command) {
             log_error("%s: '%s' is one word too many: put the whole command line in quotes",
                       argv[0], argv[i]);

@@ -31,6 +31,7 @@
 #include "base/helper.h"
 #include "base/log.h"
 #include "base/state.h"
+#include "base/usage.h"
 #include "cmd/egress/egress.h"
 #include "egress/client.h"
 #include "version.h"
@@ -231,10 +232,8 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
         return help();
-    if (argc > 1) {
-        log_error("'%s' is not understood: see 'clawden-egress --help'", argv[1]);
-        return 2;
-    }
+    if (argc > 1)
+        return usage_unknown("clawden-egress", argv[1]);
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* it holds what boxes send */
     helper_raise_descriptors(MAX_DESCRIPTORS);
     r = run(&service, &err);

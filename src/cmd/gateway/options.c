@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/usage.h"
 #include "cmd/gateway/gateway.h"
 #include "version.h"
 
@@ -111,10 +112,8 @@ int options_read(struct options *o, int argc, char **argv)
         }
         while (k < n && strcmp(argv[i], words[k].name) != 0)
             k++;
-        if (k == n) {
-            log_error("'%s' is no option; see clawden-gateway --help", argv[i]);
-            return 2;
-        }
+        if (k == n)
+            return usage_unknown("clawden-gateway", argv[i]);
         r = take(&words[k], argc, argv, &i);
         if (r >= 0)
             return r;

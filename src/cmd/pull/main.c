@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/units.h"
+#include "base/usage.h"
 #include "cmd/pull/pull.h"
 #include "version.h"
 
@@ -179,7 +180,7 @@ static int parse_option(struct options *o, char **argv, int argc, int *i)
         }
         return 0;
     }
-    log_error("unknown option '%s': see 'clawden-pull --help'", word);
+    (void)usage_unknown("clawden-pull", word);
     return -1;
 }
 

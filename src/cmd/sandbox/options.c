@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "base/usage.h"
 #include "cmd/sandbox/sandbox.h"
 #include "config/config.h"
 
@@ -461,7 +462,7 @@ int options_parse(struct options *o, int argc, char **argv)
         int r;
 
         if (c == '?') {
-            log_error("unknown option '%s': see 'clawden-sandbox --help'", word);
+            (void)usage_unknown("clawden-sandbox", word);
             return -1;
         }
         if (c == ':') {

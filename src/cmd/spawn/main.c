@@ -34,6 +34,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/state.h"
+#include "base/usage.h"
 #include "engine/native/cgroup.h"
 #include "engine/native/host.h"
 #include "engine/native/ids.h"
@@ -532,10 +533,8 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "--stop") == 0)
         return stop();
-    if (argc > 1 && strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0) {
-        log_error("'%s' is not understood: see 'clawden-spawn --help'", argv[1]);
-        return 2;
-    }
+    if (argc > 1 && strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0)
+        return usage_unknown("clawden-spawn", argv[1]);
     if (argc > 1) {
         puts("clawden-spawn keeps half-built boxes ready for 'clawden-sandbox exec' and for live "
              "boxes, one spawner\n"
