@@ -129,6 +129,8 @@ static inline void reset(int fd)
     (void)close(fd);
 }
 
+#define IN_TIME 5000 /* ms, on any machine: a relay that waits for a word waits twice as long */
+
 static inline uint64_t now_ms(void)
 {
     struct timespec t;

@@ -289,8 +289,13 @@ static int hold_three(void)
     EXPECT(strstr(answer[2], " 403 ") && strstr(answer[2], "too many"), "three: %s", answer[2]);
     close(fds[0]);
     close(fds[2]);
-    (void)usleep(50000);
-    fds[0] = open_tunnel(connect_, answer[0], sizeof(answer[0]));
+    for (uint64_t began = now_ms();;) { /* the relay hears of it a moment later */
+        fds[0] = open_tunnel(connect_, answer[0], sizeof(answer[0]));
+        if (strstr(answer[0], " 200 ") || now_ms() - began > IN_TIME)
+            break;
+        close(fds[0]);
+        (void)usleep(20000);
+    }
     EXPECT(strstr(answer[0], " 200 "), "one that has ended makes room: %s", answer[0]);
     close(fds[0]);
     close(fds[1]);
@@ -338,7 +343,7 @@ static int take_time(void)
     EXPECT(fetch(connect_, 700000) == 700000, "all of it arrives");
     took = now_ms() - began;
     EXPECT(took >= 350, "700 kB at 1 MB/s, 256 KiB at once: %llu ms", (unsigned long long)took);
-    EXPECT(took < 2500, "it took %llu ms", (unsigned long long)took);
+    EXPECT(took < IN_TIME, "it took %llu ms", (unsigned long long)took);
     return bad;
 }
 
@@ -356,7 +361,7 @@ static int take_time_by_request(void)
     n = talk("127.0.0.1", proxy_port, request, (size_t)len, answer, sizeof(answer), NULL);
     took = now_ms() - began;
     EXPECT(n > 700000, "all of it arrives: %zu", n);
-    EXPECT(took >= 350 && took < 2500, "it took %llu ms", (unsigned long long)took);
+    EXPECT(took >= 350 && took < IN_TIME, "it took %llu ms", (unsigned long long)took);
     return bad;
 }
 
