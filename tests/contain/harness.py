@@ -1807,16 +1807,20 @@ def as_identity(args, who, mode, out):
         finally:
             os._exit(status)
     os.close(wr)
-    n = failed = 0
-    with os.fdopen(r) as f:
-        for line in f:
-            m = re.match(r"(not )?ok \d+ - (.*)", line)
-            if m:
-                out["n"] += 1
-                out["failed"] += bool(m.group(1))
-                line = f"{m.group(1) or ''}ok {out['n']} - {m.group(2)}\n"
-            sys.stdout.write(line)
-            sys.stdout.flush()
+    try:
+        with os.fdopen(r) as f:
+            for line in f:
+                m = re.match(r"(not )?ok \d+ - (.*)", line)
+                if m:
+                    out["n"] += 1
+                    out["failed"] += bool(m.group(1))
+                    line = f"{m.group(1) or ''}ok {out['n']} - {m.group(2)}\n"
+                sys.stdout.write(line)
+                sys.stdout.flush()
+    except BaseException:
+        os.kill(pid, signal.SIGTERM)
+        os.waitpid(pid, 0)
+        raise
     if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
         out["n"] += 1
         out["failed"] += 1
@@ -1838,6 +1842,7 @@ def main():
     who = ["user"] if os.getuid() else ["root", "user"] if args.who == "both" else [args.who]
     sys.stdout.reconfigure(line_buffering=True)
     os.umask(0o022)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # worlds are closed on the way out
     compile_tools()
     out = {"n": 0, "failed": 0}
     if not args.no_controls and not args.quick and args.mode == "cold":

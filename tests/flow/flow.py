@@ -308,6 +308,7 @@ def _(w):
         closed = os.path.join(w.top, "closed")
         os.mkdir(closed, 0o000)
         refused(w.run("--workspace", closed, "--", "echo", "RAN"), 125, "closed")
+        os.rmdir(closed)  # who cannot look into it cannot remove it as part of a tree
 
 
 @test("odd but legal workspace names work: spaces, commas, colons, quotes, 200 bytes")

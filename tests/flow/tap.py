@@ -7,7 +7,9 @@
     sys.exit(run("LIVE", World, a.only, a.label))
 """
 import os
+import signal
 import subprocess
+import sys
 import time
 
 TESTS = []
@@ -86,6 +88,8 @@ def gone(pattern, seconds=5):
 def run(area, make_world, only="", label=""):
     todo = [(c, f) for c, f in TESTS if only in c]
     print(f"1..{len(todo)}", flush=True)
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # the world is closed then, too
     bad = 0
     for n, (claim, fn) in enumerate(todo, 1):
         w = make_world()
