@@ -31,8 +31,7 @@
 #define INPUT_PIECE    (64u << 10)
 #define LIMIT_LINE     (48u << 20) /* one event, or the body of a refusal */
 #define LIMIT_REPLY    4096u       /* of an answer that is only looked at */
-#define AGAIN_USEC     50000       /* its command does not read what it has, or it asks too fast */
-#define TRIES          200         /* to begin: ten seconds and more */
+#define AGAIN_USEC     50000       /* its command does not read what it has */
 
 static void usage(void)
 {
@@ -433,8 +432,7 @@ static int follow(struct reply *r, struct buf *line)
     return status < 0 ? refusal(NULL) : status;
 }
 
-/* -1: too much is asked for at once out of this box, so nothing was begun. */
-static int try_once(json_t *arguments, bool is_last)
+static int run(json_t *arguments)
 {
     int fd = knock(), status;
     struct reply r = {0};
@@ -446,28 +444,11 @@ static int try_once(json_t *arguments, bool is_last)
     r.from = fdopen(fd, "r");
     if (!r.from)
         abort();
-    ask(fd, "exec", json_incref(arguments));
-    if (!read_head(&r, &line))
-        status = refusal(NULL);
-    else if ((r.status == 429 || r.status == 503) && !is_last)
-        status = -1;
-    else
-        status = follow(&r, &line);
-    (void)fclose(r.from);
-    return status;
-}
-
-static int run(json_t *arguments)
-{
-    int status = -1;
-
     if (has_input())
         (void)json_object_set_new(arguments, "stdinOpen", json_true());
-    for (int i = 1; status < 0; i++) {
-        status = try_once(arguments, i == TRIES);
-        if (status < 0)
-            (void)usleep(AGAIN_USEC);
-    }
+    ask(fd, "exec", json_incref(arguments));
+    status = read_head(&r, &line) ? follow(&r, &line) : refusal(NULL);
+    (void)fclose(r.from);
     return status;
 }
 
